@@ -62,7 +62,7 @@ type Syncer struct {
 	known   memories
 	pace    *limiter.Limiter
 	stopper *lifecycle.Stopper
-	runner  *containerstart.Runner
+	starter *containerstart.Starter
 }
 
 // New returns a Syncer. It makes no call and starts nothing.
@@ -89,9 +89,7 @@ func New(c Config) (*Syncer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("syncpod: %w", err)
 	}
-	if s.runner, err = containerstart.New(containerstart.Config{
-		Runtime: c.Client, Disposer: s.stopper, Owner: c.Owner, CleanupTimeout: c.Limits.CleanupTimeout,
-	}); err != nil {
+	if s.starter, err = s.newStarter(); err != nil {
 		return nil, fmt.Errorf("syncpod: %w", err)
 	}
 	return s, nil
@@ -154,6 +152,6 @@ func (c *Config) setDefaults() {
 		c.Observer = NopObserver{}
 	}
 	if c.Parts.Logs == nil {
-		c.Parts.Logs = logFiles{podLogs{root: cmp.Or(c.Node.LogsRoot, sandbox.DefaultLogsRoot), links: c.Node.LogLinks}}
+		c.Parts.Logs = logFiles{podLogs: podLogs{root: cmp.Or(c.Node.LogsRoot, sandbox.DefaultLogsRoot), links: c.Node.LogLinks}}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/podsync/podsync/actions"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/foreign"
+	containerstart "github.com/podsync/podsync/syncpod/container/start"
 )
 
 // Step is a step of the work on a pod: admit, network, prepare, kill, clear, reset, sandbox, back-off, image, config, create,
@@ -25,11 +26,11 @@ const (
 	stepReset     Step = "reset"
 	stepSandbox   Step = "sandbox"
 	stepBackOff   Step = "back-off"
-	stepImage     Step = "image"
-	stepConfig    Step = "config"
-	stepCreate    Step = "create"
-	stepStart     Step = "start"
-	stepPostStart Step = "postStart"
+	stepImage     Step = Step(containerstart.StepImage)
+	stepConfig    Step = Step(containerstart.StepConfig)
+	stepCreate    Step = Step(containerstart.StepCreate)
+	stepStart     Step = Step(containerstart.StepStart)
+	stepPostStart Step = Step(containerstart.StepPostStart)
 	stepResize    Step = "resize"
 )
 
@@ -44,12 +45,12 @@ func (r Reason) Error() string { return string(r) }
 // The reasons.
 const (
 	ErrCrashLoopBackOff      Reason = "CrashLoopBackOff"
-	errCreateContainerConfig Reason = "CreateContainerConfigError"
-	errCreateContainer       Reason = "CreateContainerError"
-	errRunContainer          Reason = "RunContainerError"
-	errPostStartHook         Reason = "PostStartHookError"
-	errPreCreateHook         Reason = "PreCreateHookError"
-	errPreStartHook          Reason = "PreStartHookError"
+	errCreateContainerConfig Reason = Reason(containerstart.ErrCreateContainerConfig)
+	errCreateContainer       Reason = Reason(containerstart.ErrCreateContainer)
+	errRunContainer          Reason = Reason(containerstart.ErrRunContainer)
+	errPostStartHook         Reason = Reason(containerstart.ErrPostStartHook)
+	errPreCreateHook         Reason = Reason(containerstart.ErrPreCreateHook)
+	errPreStartHook          Reason = Reason(containerstart.ErrPreStartHook)
 	errKillContainer         Reason = "KillContainerError"
 	errNetworkNotReady       Reason = "NetworkNotReady"
 	errConfigPodSandbox      Reason = "ConfigPodSandboxError"
@@ -63,13 +64,9 @@ const (
 	errResizePod Reason = "ResizePodInPlaceError"
 )
 
-var (
-	// errStillRunning means that a container or a sandbox of a pod runs although every stop has succeeded. The pod must
-	// be stopped again.
-	errStillRunning = errors.New("something of the pod still runs after it was stopped")
-	// errHookTimeout means that a postStart handler took too long.
-	errHookTimeout = errors.New("the handler took too long")
-)
+// errStillRunning means that a container or a sandbox of a pod runs although every stop has succeeded. The pod must
+// be stopped again.
+var errStillRunning = errors.New("something of the pod still runs after it was stopped")
 
 // failureToldFor is how long a failed pull is reported as failed before it is reported as backing
 // off. A kubelet syncs again after about the same time.

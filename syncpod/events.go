@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/podsync/podsync/runtime"
+	containerstart "github.com/podsync/podsync/syncpod/container/start"
 	"github.com/podsync/podsync/syncpod/podref"
 )
 
@@ -46,18 +47,18 @@ func noEvents(k8sruntime.Object, string, string, string, ...any) {}
 // The reasons of the events that a Syncer and an agent record. People and tools match them, so they are those of a kubelet.
 // Packages lifecycle (EventKilling) and eviction (Reason, PreemptionReason) have the reasons of stops and evictions.
 const (
-	EventCreated                         = "Created"
-	EventStarted                         = "Started"
-	EventFailed                          = "Failed"
-	EventBackOff                         = "BackOff"
-	EventPulling                         = "Pulling"
-	EventPulled                          = "Pulled"
-	EventErrImageNeverPull               = "ErrImageNeverPull"
-	EventInspectFailed                   = "InspectFailed"
+	EventCreated                         = containerstart.EventCreated
+	EventStarted                         = containerstart.EventStarted
+	EventFailed                          = containerstart.EventFailed
+	EventBackOff                         = containerstart.EventBackOff
+	EventPulling                         = containerstart.EventPulling
+	EventPulled                          = containerstart.EventPulled
+	EventErrImageNeverPull               = containerstart.EventErrImageNeverPull
+	EventInspectFailed                   = containerstart.EventInspectFailed
 	EventSandboxChanged                  = "SandboxChanged"
 	EventFailedCreatePodSandBox          = "FailedCreatePodSandBox"
 	EventFailedKillPod                   = "FailedKillPod"
-	EventFailedPostStartHook             = "FailedPostStartHook"
+	EventFailedPostStartHook             = containerstart.EventFailedPostStartHook
 	EventFailedPodSandBoxStatus          = "FailedPodSandBoxStatus"
 	EventFailedSync                      = "FailedSync"
 	EventFailedCreatePodContainer        = "FailedCreatePodContainer"
@@ -70,7 +71,7 @@ const (
 	EventResizeCompleted                 = "ResizeCompleted"
 	EventResizeError                     = "ResizeError"
 	// EventContainerRecordLost is podsync's own: a container runs again although it should not.
-	EventContainerRecordLost = "ContainerRecordLost"
+	EventContainerRecordLost = containerstart.EventContainerRecordLost
 	// EventUnhealthy and EventProbeWarning are about probes, which package agent runs.
 	EventUnhealthy    = "Unhealthy"
 	EventProbeWarning = "ProbeWarning"

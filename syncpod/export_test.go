@@ -1,5 +1,7 @@
 package syncpod
 
+import containerstart "github.com/podsync/podsync/syncpod/container/start"
+
 // What tests compare errors with.
 const (
 	ErrConfigPodSandbox      = errConfigPodSandbox
@@ -18,7 +20,7 @@ const (
 )
 
 var (
-	ErrHookTimeout  = errHookTimeout
+	ErrHookTimeout  = containerstart.ErrHookTimeout
 	ErrStillRunning = errStillRunning
 	LogLinkName     = logLinkName
 )

@@ -11,6 +11,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podsync/podsync/runtime/hostfs"
+	containerstart "github.com/podsync/podsync/syncpod/container/start"
 )
 
 // maxFileName is the longest name of a file that common file systems take.
@@ -43,17 +44,17 @@ func logLinkName(pod *v1.Pod, container, id string) (string, error) {
 
 // linkLog creates the link, if links are configured and the log exists. A failure does not affect
 // the container.
-func (st launching) linkLog() {
-	if st.config.Node.LogLinks == "" {
+func (s *Syncer) linkLog(pod containerstart.Pod, container string, started containerstart.Started) {
+	if s.config.Node.LogLinks == "" {
 		return
 	}
-	name, err := logLinkName(st.pod, st.spec.Name, st.id.ID)
+	name, err := logLinkName(pod.Spec, container, started.ID.ID)
 	if err == nil {
-		log := filepath.Join(st.sandbox.config.GetLogDirectory(), st.spec.Name, strconv.FormatUint(uint64(st.madeAttempt), 10)+".log")
-		err = replaceLink(log, filepath.Join(st.config.Node.LogLinks, name))
+		log := filepath.Join(pod.Sandbox.Config.GetLogDirectory(), container, strconv.FormatUint(uint64(started.Attempt), 10)+".log")
+		err = replaceLink(log, filepath.Join(s.config.Node.LogLinks, name))
 	}
 	if err != nil {
-		st.log(st.pod).Error(err, "no link to a container's log", "container", st.spec.Name)
+		s.log(pod.Spec).Error(err, "no link to a container's log", "container", container)
 	}
 }
 

@@ -178,13 +178,16 @@ func (m *podMemory) Marked(id string, what memory.Mark) bool {
 	return ask(m, func(p *memory.Pod) bool { return p.Instances.Marked(id, what) })
 }
 
-// stopMemory is the memory of a pod as package stop uses it.
+// stopMemory is the memory of a pod as packages lifecycle and start use it.
 type stopMemory struct {
 	*podMemory
 	syncer *Syncer
 }
 
 func (s *Syncer) stopMemory(m *podMemory) stopMemory { return stopMemory{m, s} }
+
+// Do calls f with the pod's memory.
+func (m stopMemory) Do(f func(*memory.Pod)) { m.do(f) }
 
 // Record persists the changes of the pod.
 func (m stopMemory) Record(ctx context.Context) { m.syncer.record(ctx, m.podMemory) }
@@ -208,11 +211,6 @@ func (m *podMemory) setDecided(in *actions.Input) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.decided = in
-}
-
-// used records that a container was created with an attempt, or that the attempt was given up.
-func (m *podMemory) used(name string, attempt uint32) {
-	m.do(func(p *memory.Pod) { p.Containers.Used(name, attempt) })
 }
 
 // killBy returns the deadline of a container, or of AllOfPod, that stops while the pod keeps running: grace from

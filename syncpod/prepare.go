@@ -4,16 +4,11 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
-	"path"
-	"slices"
 
 	v1 "k8s.io/api/core/v1"
-	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podsync/podsync/internal/lastknown"
 	sandboxconfig "github.com/podsync/podsync/sandbox"
-	"github.com/podsync/podsync/syncpod/container"
 	"github.com/podsync/podsync/syncpod/poddir"
 	"github.com/podsync/podsync/syncpod/podref"
 	"github.com/podsync/podsync/syncpod/volume"
@@ -116,24 +111,4 @@ func (p *preparation) resolver() error {
 	}
 	in.DNS = dns
 	return err
-}
-
-// checkMounts ensures that a container gets everything that its spec mounts. No container runs without its
-// volumes, whichever part does not provide them.
-func checkMounts(c *v1.Container, m container.Mounts) error {
-	mounted := map[string]bool{} // a pod may have tens of thousands of mounts
-	for _, got := range m.Mounts {
-		mounted[path.Join("/", got.GetContainerPath())] = true
-	}
-	for _, want := range c.VolumeMounts {
-		if at := path.Join("/", want.MountPath); !mounted[at] {
-			return fmt.Errorf("container %q mounts volume %q at %s, which nothing on this node provides", c.Name, want.Name, want.MountPath)
-		}
-	}
-	for _, want := range c.VolumeDevices {
-		if !slices.ContainsFunc(m.Devices, func(got *runtimeapi.Device) bool { return got.GetContainerPath() == want.DevicePath }) {
-			return fmt.Errorf("container %q uses volume %q as the device %s, which nothing on this node provides", c.Name, want.Name, want.DevicePath)
-		}
-	}
-	return nil
 }

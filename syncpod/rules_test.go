@@ -14,7 +14,6 @@ import (
 
 	"github.com/podsync/podsync/actions"
 	"github.com/podsync/podsync/runtime"
-	containerconfig "github.com/podsync/podsync/syncpod/container"
 )
 
 var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -93,45 +92,6 @@ func TestC10_LiftedLimits(t *testing.T) {
 	}
 }
 
-// C3: the highest attempt with a log counts, regardless of the order of the list.
-func TestC3_AttemptsOfLogFiles(t *testing.T) {
-	dir := t.TempDir()
-	if err := (logFiles{}).MakeDirectory(dir, "app"); err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range []string{"10.log", "9.log", "11.txt", "12.log.20260101-000000.gz", "x.log", "99999999999.log"} {
-		if err := os.WriteFile(filepath.Join(dir, "app", name), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if last, ok, err := (logFiles{}).LastAttempt(dir, "app"); last != 12 || !ok || err != nil {
-		t.Errorf("%d, %v, %v; want 12", last, ok, err)
-	}
-	if err := os.Remove(filepath.Join(dir, "app", "12.log.20260101-000000.gz")); err != nil {
-		t.Fatal(err)
-	}
-	if last, ok, err := (logFiles{}).LastAttempt(dir, "app"); last != 10 || !ok || err != nil {
-		t.Errorf("%d, %v, %v; want 10", last, ok, err)
-	}
-	if _, ok, err := (logFiles{}).LastAttempt(dir, "none"); ok || err != nil {
-		t.Errorf("no logs: %v, %v", ok, err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "file"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if _, _, err := (logFiles{}).LastAttempt(dir, "file"); err == nil {
-		t.Error("logs that cannot be read are none")
-	}
-	for _, name := range []string{"..", "a/b", ""} {
-		if _, _, err := (logFiles{}).LastAttempt(dir, name); err == nil {
-			t.Errorf("logs of %q are read", name)
-		}
-		if err := (logFiles{}).MakeDirectory(dir, name); err == nil {
-			t.Errorf("a directory for %q is made", name)
-		}
-	}
-}
-
 // No part of a link's name leads out of its directory, or makes it too long.
 func TestLogLinkParts(t *testing.T) {
 	pod := func(ns, name string) *v1.Pod {
@@ -147,15 +107,6 @@ func TestLogLinkParts(t *testing.T) {
 	}
 	if name, err := logLinkName(pod("ns", strings.Repeat("a", 253)), "c", strings.Repeat("1", 64)); err != nil || len(name) != 255 || !strings.HasSuffix(name, ".log") {
 		t.Errorf("%d characters, %v, want 255 of them and it to end with %q and no error", len(name), err, ".log")
-	}
-}
-
-// Paths are compared after they are cleaned.
-func TestMountsByPath(t *testing.T) {
-	c := &v1.Container{Name: "app", VolumeMounts: []v1.VolumeMount{{MountPath: "/data/"}, {MountPath: "tmp"}}}
-	m := containerconfig.Mounts{Mounts: []*runtimeapi.Mount{{ContainerPath: "/data"}, {ContainerPath: "/tmp/"}}}
-	if err := checkMounts(c, m); err != nil {
-		t.Error(err)
 	}
 }
 

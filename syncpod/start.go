@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -12,47 +11,77 @@ import (
 	"github.com/podsync/podsync/actions"
 	"github.com/podsync/podsync/internal/limiter"
 	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/syncpod/container/env"
+	containerstart "github.com/podsync/podsync/syncpod/container/start"
 	"github.com/podsync/podsync/syncpod/memory"
 	"github.com/podsync/podsync/syncpod/podref"
 )
 
-type startStep = actions.StartStep
+// Containers start before sandboxes are created: the pods closest to running come first.
+const (
+	sandboxPriority limiter.Priority = iota
+	containerPriority
+)
 
-// start is the start of one container.
-type start struct {
-	*work
-	startStep
-	spec  *v1.Container
-	began time.Time
-	// image receives the result for the image.
-	image chan imageResult
-	// id is the created container, madeAttempt its attempt.
-	id          runtime.ContainerID
-	madeAttempt uint32
-	// mounts are the mounts on the node that exist only during the start.
-	mounts startMounts
-	// succeeded is set once the start has succeeded.
-	succeeded bool
+// newStarter returns the part that starts containers.
+func (s *Syncer) newStarter() (*containerstart.Starter, error) {
+	c := &s.config
+	runner, err := containerstart.New(containerstart.Config{
+		Runtime: c.Client, Disposer: s.stopper, Owner: c.Owner, CleanupTimeout: c.Limits.CleanupTimeout,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return containerstart.NewStarter(containerstart.StarterConfig{
+		Images: c.Parts.Images, Containers: runner, Hooks: c.Parts.Hooks, Stopper: s.stopper, Owner: c.Owner, RuntimeName: c.RuntimeName,
+		Node: c.Node.Containers, Logs: c.Parts.Logs, Mounts: c.Parts.Mounts, Devices: c.Extensions.Devices, Lifecycle: c.Extensions.Lifecycle,
+		Slot:    func(ctx context.Context) (func(), error) { return s.pace.Take(ctx, containerPriority) },
+		Running: s.linkLog, Observer: startObserver{c.Observer}, Events: c.Events, Log: c.Log,
+	})
+}
+
+// startObserver is an [Observer] as package start uses it.
+type startObserver struct{ Observer }
+
+// PostStartEnded reports the end of a postStart handler.
+func (o startObserver) PostStartEnded(pod *v1.Pod, container string, took time.Duration, err error) {
+	o.HookEnded(pod, container, PostStart, took, err)
 }
 
 // starting starts the containers of a plan.
 type starting struct{ *work }
 
+// givenPod returns the pod as package start takes it.
+func (w starting) givenPod() containerstart.Pod {
+	return containerstart.Pod{
+		Spec: w.pod, Status: w.status, Memory: w.syncer.stopMemory(w.memory), Environment: w.environment,
+		Sandbox: containerstart.Sandbox{
+			ID: w.sandbox.id, Config: w.sandbox.config, RuntimeHandler: w.sandbox.handler, IPs: w.sandbox.ips,
+			UserNamespace: w.sandbox.input.UserNamespace, ExtraGroups: w.sandbox.input.ExtraGroups,
+		},
+		PullSecrets: func(ctx context.Context, image string) []v1.Secret {
+			return w.sandbox.secrets.of(ctx, &w.observedPod, image)
+		},
+	}
+}
+
+// environment returns the variables of a container, and remembers the values of Secrets among them.
+func (w starting) environment(ctx context.Context, in env.Input) ([]env.Var, error) {
+	var secrets []string
+	in.OnSecret = func(value string) { secrets = append(secrets, value) }
+	in.HostIPs, in.Allocatable, in.FileKey = w.config.Node.hostIPs(), w.config.Node.Allocatable, w.config.Parts.FileKey
+	vars, err := env.MakeEnvironment(ctx, in, w.memory.known(w.config.Objects.Sources))
+	w.memory.secrets.add(in.Container, secrets)
+	return vars, err
+}
+
 // errRanAfterAll prevents a second run of a container until a sync has inspected the run that was unknown when the plan
 // was made.
 var errRanAfterAll = errors.New("it has run after all, though the runtime showed it as created")
 
-// startAll starts the plan's containers in order. Their images are pulled concurrently, so that they are present as
-// early as possible.
+// startAll starts the plan's containers that need not wait.
 func (w starting) startAll(ctx context.Context) {
-	ctx, cancel := context.WithCancel(ctx)
-	var pulls sync.WaitGroup
-	var starts []*start
-	defer func() {
-		cancel()
-		pulls.Wait()
-		releaseAll(starts)
-	}()
+	var steps []actions.StartStep
 	for _, step := range w.plan.Start {
 		if w.unstopped[step.Container.Name] {
 			continue
@@ -61,70 +90,55 @@ func (w starting) startAll(ctx context.Context) {
 			w.fail(&StepError{Step: stepCreate, Reason: errCreateContainer, Container: step.Container, Err: errRanAfterAll})
 			continue
 		}
-		st := &start{work: w.work, startStep: step, spec: step.Container.Spec(w.pod), began: time.Now(), image: make(chan imageResult, 1)}
-		if held := (progress{st}).heldUp(); held != nil {
+		if held := w.heldUp(step); held != nil {
 			w.fail(held)
 			continue
 		}
-		starts = append(starts, st)
-		pulls.Go(func() { pulling{st}.ensureImages(ctx) })
+		steps = append(steps, step)
 	}
-	w.runAll(ctx, starts)
-}
-
-// runAll starts each container. A failure does not block the others: containers that depend on it
-// are not in the plan yet.
-func (w starting) runAll(ctx context.Context, starts []*start) {
-	for _, st := range starts {
-		err := progress{st}.run(ctx)
-		switch {
-		case err != nil:
-			w.fail(err)
-		case st.succeeded:
-			put(&w.started, st.spec.Name, true)
-		}
-		if ctx.Err() != nil {
-			return
+	for started := range w.syncer.starter.StartAll(ctx, w.givenPod(), steps) {
+		if failed := w.noteStart(ctx, started); failed != nil {
+			w.fail(failed)
+		} else {
+			put(&w.started, started.Container.Name, true)
 		}
 	}
 }
-
-// progress is the start of one container, from its image to the end of its postStart handler.
-type progress struct{ *start }
 
 // heldUp returns why the container may not start now, nil if it may. It counts the exit of the last instance.
-func (st progress) heldUp() *StepError {
-	if st.Hold.Reason == actions.FailureBackOff {
-		return st.held.starts[st.spec.Name]
+func (w starting) heldUp(step actions.StartStep) *StepError {
+	spec := step.Container.Spec(w.pod)
+	if step.Hold.Reason == actions.FailureBackOff {
+		return w.held.starts[spec.Name]
 	}
 	now := time.Now()
-	last, until := st.lastEnd(now), now
+	last, until := w.lastEnd(step, now), now
 	if last != nil {
-		st.memory.do(func(p *memory.Pod) {
-			if end, wait := p.Crashes.Crashed(st.spec, last, now); wait {
+		w.memory.do(func(p *memory.Pod) {
+			if end, wait := p.Crashes.Crashed(spec, last, now); wait {
 				until = end
 			}
 		})
 	}
-	if !st.Hold.Holds() {
+	if !step.Hold.Holds() {
 		return nil
 	}
-	st.event(v1.EventTypeWarning, EventBackOff, "%s", st.Hold.Message)
+	w.eventf(podref.Container(w.pod, step.Container), v1.EventTypeWarning, EventBackOff, "%s", step.Hold.Message)
 	return &StepError{
-		Step: stepBackOff, Reason: ErrCrashLoopBackOff, Container: st.Container, NotBefore: until, Waits: true,
+		Step: stepBackOff, Reason: ErrCrashLoopBackOff, Container: step.Container, NotBefore: until, Waits: true,
 		Err: fmt.Errorf("back-off %v restarting failed container=%s pod=%s",
-			waitSince(last.FinishedAt, now, until).Round(time.Second), st.spec.Name, podref.Describe(st.pod)),
+			waitSince(last.FinishedAt, now, until).Round(time.Second), spec.Name, podref.Describe(w.pod)),
 	}
 }
 
 // lastEnd returns the container's current instance if it has ended, nil if it has not. An instance that was killed
 // because a probe failed has just ended, although the status is from before: it counts as a crash.
-func (st progress) lastEnd(now time.Time) *runtime.ContainerStatus {
-	last := st.status.Latest(st.Container.Name)
+func (w starting) lastEnd(step actions.StartStep, now time.Time) *runtime.ContainerStatus {
+	last := w.status.Latest(step.Container.Name)
 	if last == nil || last.State == runtime.ContainerExited {
 		return last
 	}
-	for _, k := range st.plan.Kill {
+	for _, k := range w.plan.Kill {
 		if k.ID == last.ID && k.Reason.FailedProbe() {
 			killed := *last
 			killed.FinishedAt = now
@@ -143,80 +157,60 @@ func waitSince(end, now, until time.Time) time.Duration {
 	return until.Sub(end)
 }
 
-// run starts the container, and reports the result.
-func (st progress) run(ctx context.Context) *StepError {
-	err := st.pipeline(ctx)
-	if st.succeeded = err == nil; st.succeeded {
-		st.config.Observer.ContainerStarted(st.pod, st.Container, time.Since(st.began), nil)
-		st.memory.succeeded(memory.KeyOf(st.spec))
-		st.log(st.pod).Info("container started", "container", st.spec.Name, "reason", st.Reason.String())
+// noteStart reports the result of a start, and returns its failure.
+func (w starting) noteStart(ctx context.Context, s containerstart.Started) *StepError {
+	pod, spec := w.pod, s.Container.Spec(w.pod)
+	if s.Mounted {
+		w.memory.setMounts(spec.Name, startMounts{s.ID.ID, s.Release})
+	}
+	if s.Err == nil {
+		w.config.Observer.ContainerStarted(pod, s.Container, s.Took, nil)
+		w.memory.succeeded(memory.KeyOf(spec))
+		w.log(pod).Info("container started", "container", spec.Name, "reason", s.Reason.String())
 		return nil
 	}
-	err.Container = st.Container
-	if err.Step != stepImage { // no value is in the name of an image
-		err.Err = st.memory.secrets.redactError(err.Err)
-	}
+	err := w.failure(s.Container, s.Err)
 	if err.Waits {
 		return err
 	}
-	st.config.Observer.ContainerStarted(st.pod, st.Container, time.Since(st.began), err)
-	st.holdUp(ctx, memory.KeyOf(st.spec), err)
+	w.config.Observer.ContainerStarted(pod, s.Container, s.Took, err)
+	w.holdUp(ctx, memory.KeyOf(spec), err)
 	if ctx.Err() == nil && err.Step != stepPostStart {
-		st.event(v1.EventTypeWarning, EventFailed, "Error: %s", st.describe(err))
+		w.eventf(podref.Container(pod, s.Container), v1.EventTypeWarning, EventFailed, "Error: %s", w.describe(err, s.ID.ID))
 	}
 	return err
 }
 
-// pipeline starts the container, from its image to the end of its postStart handler.
-func (st progress) pipeline(ctx context.Context) *StepError {
-	chooseDevices(ctx, st.config.Extensions.Devices, st.pod, st.spec)
-	images, failed := pulling(st).waitForImages(ctx)
-	if failed != nil {
-		return failed
+// failure returns an error of package start as a failed step.
+func (w starting) failure(ref actions.ContainerRef, e *containerstart.Error) *StepError {
+	err := &StepError{Step: Step(e.Step), Reason: Reason(e.Reason), Container: ref, NotBefore: e.RetryAt, Waits: e.Waits, Err: e.Err}
+	if errors.Is(e.Err, containerstart.ErrNotProvided) && w.config.Parts.Mounts == nil {
+		err.Err = fmt.Errorf("%w (no Config.Root is set)", err.Err)
 	}
-	if failed := st.inTurn(ctx, images); failed != nil {
-		return failed
+	if err.Step != stepImage { // no value is in the name of an image
+		err.Err = w.memory.secrets.redactError(err.Err)
 	}
-	st.event(v1.EventTypeNormal, EventStarted, "Container started")
-	launching(st).linkLog()
-	if handler := st.postStart(); handler != nil {
-		return launching(st).runPostStart(ctx, handler)
-	}
-	return nil
-}
-
-// Containers start before sandboxes are created: the pods closest to running come first.
-const (
-	sandboxPriority limiter.Priority = iota
-	containerPriority
-)
-
-// inTurn creates and starts the container when a slot is free. The images are leased until the
-// container exists or has failed.
-func (st progress) inTurn(ctx context.Context, images imageResult) (failed *StepError) {
-	defer func() { st.endMounts(failed) }()
-	if endTurn, err := st.syncer.pace.Take(ctx, containerPriority); err != nil {
-		failed = &StepError{Step: stepCreate, Reason: errCreateContainer, Err: err}
-	} else {
-		defer endTurn()
-		failed = creating(st).create(ctx, images)
-	}
-	images.release()
-	if failed != nil {
-		return failed
-	}
-	return launching(st).launch(ctx)
+	return err
 }
 
 // describe returns the text of an error for an event. For an error of the image it is only the reason, because the
 // image had an event of its own.
-func (st progress) describe(err *StepError) string {
+func (w starting) describe(err *StepError, id string) string {
 	if err.Step == stepImage {
 		return string(err.Reason)
 	}
-	return withoutIDs(err.Err, append(st.idNames(), st.sandbox.id, "of the pod", st.id.ID, st.spec.Name)...)
+	return withoutIDs(err.Err, append(w.idNames(), w.sandbox.id, "of the pod", id, err.Container.Name)...)
 }
 
-func (st *start) event(kind, reason, format string, args ...any) {
-	st.eventf(podref.Container(st.pod, st.Container), kind, reason, format, args...)
+// finishHooks runs the postStart handlers of containers that run, although their start or their handler was not
+// observed to end.
+func (w starting) finishHooks(ctx context.Context) {
+	if w.sandbox.ips == nil {
+		w.sandbox.ips = w.podIPs()
+	}
+	for _, step := range w.plan.PostStart {
+		if failed := w.syncer.starter.PostStart(ctx, w.givenPod(), step); failed != nil {
+			w.fail(w.failure(step.Container, failed))
+		}
+	}
 }

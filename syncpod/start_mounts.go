@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/podsync/podsync/runtime"
-	"github.com/podsync/podsync/runtime/cri"
 )
 
 // startMounts are mounts on the node that exist only during the start of one instance of a container.
@@ -12,18 +11,6 @@ type startMounts struct {
 	// id is the runtime's ID of the instance.
 	id      string
 	release func() error
-}
-
-// endMounts releases the mounts of a start that has ended. If the container may yet start, they stay
-// until a later sync, or the end of the pod, releases them.
-func (st progress) endMounts(failed *StepError) {
-	switch {
-	case st.mounts.release == nil:
-	case failed != nil && failed.Step == stepStart && cri.Ambiguous(failed.Err):
-		st.memory.setMounts(st.spec.Name, startMounts{st.id.ID, st.mounts.release})
-	default:
-		st.syncer.releaseEach(st.memory, []startMounts{st.mounts})
-	}
 }
 
 // releaseMounts releases the mounts of unfinished starts of the instances for which over returns true.
