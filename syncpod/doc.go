@@ -102,27 +102,23 @@ package syncpod
 
 // Where each rule lives:
 //
-// Package actions decides what a pod needs, and package apistatus computes its status. The files of this package carry the
+// Package actions decides what a pod needs, and package status computes its status. The files of this package carry the
 // plan out, in the order of the steps above:
 //
 //	sync.go            SyncPod: the order of the steps
 //	messages.go        1  termination messages
 //	active_deadline.go 2  activeDeadlineSeconds
 //	facts.go           2  the input of the decision, and the decision; explain.go explains it
-//	attempt.go         12 the next attempt number, from the runtime and from the logs
+//	attempt.go         12 the attempts in the logs
 //	admit.go           2, 6, 7  admission, and the network
 //	report.go          4, 14  the delivery of statuses, in order, each once
 //	execute.go         8 to 13; the kills and resets of the plan
 //	cgroup.go          9 the cgroup of the pod
 //	prepare.go         9 the preparation of the node
 //	sandbox.go         10 the sandbox, and the wait for its address
-//	start_image.go     11 images of containers, and images that they mount
 //	start_secrets.go   11 pull secrets, if an image needs them
-//	start.go           12 which containers may start now; the start of one container, from its
-//	                      image to its postStart handler
-//	start_create.go    12 CreateContainer, and lost answers
-//	start_devices.go   12 the devices that a container is allocated
-//	start_launch.go    12 StartContainer, and postStart handlers
+//	start.go           12 which containers may start now, and what follows from each start; the
+//	                      start itself is package container/start
 //	start_sources.go   12 sources of variables, and their last answers
 //	start_mounts.go    12 mounts on the node that exist only during a start
 //	loglink.go         12 links for log shippers
@@ -132,7 +128,7 @@ package syncpod
 //	refresh.go         15 volumes of running containers
 //
 //	terminate.go       SyncTerminatingPod, SyncTerminatingRuntimePod, SyncTerminatedPod
-//	                   package stop stops containers and pods
+//	                   package lifecycle stops containers and pods
 //
 //	memory.go          the memory of each pod, under its lock; its rules and its record are in
 //	                   package memory

@@ -13,6 +13,7 @@ import (
 
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
+	"github.com/podsync/podsync/syncpod/container"
 	"github.com/podsync/podsync/syncpod/container/start"
 )
 
@@ -154,6 +155,14 @@ func TestStartWithoutAnswer(t *testing.T) {
 
 func TestMissingFields(t *testing.T) {
 	n := &node{}
+	for want, c := range map[string]start.StarterConfig{
+		"StarterConfig.Images": {}, "StarterConfig.Runtime": {Images: present{}}, "StarterConfig.Node.MemoryBytes": {Images: present{}, Runtime: client{}},
+		"StarterConfig.Owner": {Images: present{}, Runtime: client{}, Node: container.Node{MemoryBytes: 1}, Owner: cri.Owner{Name: "not a label!"}},
+	} {
+		if _, err := start.NewStarter(c); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want an error about %s", err, want)
+		}
+	}
 	for want, c := range map[string]start.Config{
 		"Config.Runtime": {Disposer: n}, "Config.Disposer": {Runtime: n}, "Config.CleanupTimeout": {Runtime: n, Disposer: n, CleanupTimeout: -1},
 		"Config.Owner": {Runtime: n, Disposer: n, Owner: cri.Owner{Name: "not a label!"}},

@@ -25,7 +25,8 @@ import (
 	"github.com/podsync/podsync/syncpod/memory"
 )
 
-// StarterConfig configures a Starter. Images and either Runtime or all of Containers, Hooks and Stopper are required.
+// StarterConfig configures a Starter. Images, the MemoryBytes of Node, and either Runtime or all of Containers, Hooks and
+// Stopper are required.
 type StarterConfig struct {
 	// Images ensures that images are present. Required. A *image.Manager implements it.
 	Images Images
@@ -41,7 +42,7 @@ type StarterConfig struct {
 	Owner cri.Owner
 	// RuntimeName is the type in container IDs ("containerd" in containerd://...).
 	RuntimeName string
-	// Node has the settings that are common to all containers.
+	// Node has the settings that are common to all containers. Its MemoryBytes is required.
 	Node container.Node
 
 	// Logs reports which attempts have logs. Default: LogFiles.
@@ -200,6 +201,8 @@ func NewStarter(c StarterConfig) (*Starter, error) {
 		return nil, errors.New("container/start: StarterConfig.Images is missing")
 	case c.Runtime == nil && (c.Containers == nil || c.Hooks == nil || c.Stopper == nil):
 		return nil, errors.New("container/start: StarterConfig.Runtime is missing")
+	case c.Node.MemoryBytes == 0:
+		return nil, errors.New("container/start: StarterConfig.Node.MemoryBytes is missing")
 	}
 	if err := c.Owner.Validate(); err != nil {
 		return nil, fmt.Errorf("container/start: StarterConfig.Owner: %w", err)
