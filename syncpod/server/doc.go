@@ -75,8 +75,12 @@
 // kubelet uses get for a WebSocket. Without an Authenticator and an Authorizer every request is
 // rejected except /healthz, which reports only whether the agent is healthy.
 //
+// A request that runs something, opens a connection or has another method than GET is rejected if a browser makes it
+// for a page of another site, because the browser would add its user's client certificate. Requests through a proxy,
+// such as an API server, are not: the proxy knows which pages it serves.
+//
 //	server.go   Config, New; route.go the paths; errors.go error responses
-//	auth.go     authentication and authorization; unix.go, unix_linux.go, unix_other.go a local socket
+//	auth.go     authentication and authorization; origin.go pages of other sites; unix.go, unix_linux.go, unix_other.go a local socket
 //	pods.go     resolves pods and instances, and lists pods
 //	logs.go     logs; query.go the options in a URL; ended.go waits for the end of a container
 //	streamer.go Streams, and what it shares with a Server

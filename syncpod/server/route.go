@@ -101,6 +101,10 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request, route route) {
 	if !ok {
 		return
 	}
+	if err := s.checkOrigin(r, route.acts); err != nil {
+		writeError(w, err)
+		return
+	}
 	if route.debugs && s.config.NoDebugging {
 		http.Error(w, "Debug endpoints are disabled.", http.StatusMethodNotAllowed) // the text is a kubelet's
 		return

@@ -90,7 +90,11 @@ func NewStreams(c StreamsConfig) (*Streams, error) {
 func (s *Streams) handle(patterns []string, serve func(http.ResponseWriter, *http.Request) error) {
 	for _, pattern := range patterns {
 		s.routes.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
-			if err := serve(w, r); err != nil {
+			err := s.checkOrigin(r, true)
+			if err == nil {
+				err = serve(w, r)
+			}
+			if err != nil {
 				writeError(w, err)
 			}
 		})

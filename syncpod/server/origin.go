@@ -1,0 +1,31 @@
+package server
+
+import (
+	"errors"
+	"net/http"
+)
+
+// errOtherSite is the error for a page of another site. It does not repeat the page's address.
+var errOtherSite = &statusError{http.StatusForbidden, errors.New("a page of another site made this request")}
+
+// checkOrigin rejects a request that a browser makes for a page of another site: the browser adds its user's client
+// certificate, whichever page asks. A WebSocket counts although its method is GET, because no browser asks the server
+// before it opens one.
+//
+// Only browsers send the headers that decide. A request with X-Forwarded-For comes from a proxy, such as an API server,
+// which passes the headers of browsers on and has authenticated its own user; a page cannot add this header unless the
+// server agrees, which this one never does.
+func (s *streamer) checkOrigin(r *http.Request, acts bool) error {
+	if r.Header.Get("X-Forwarded-For") != "" {
+		return nil
+	}
+	asked := *r
+	if acts {
+		asked.Method = http.MethodPost
+	}
+	if err := new(http.CrossOriginProtection).Check(&asked); err != nil {
+		s.line(userOf(r), "origin").Error(err, "A request for a page of another site is rejected", userValues(r, callerOf(r))...)
+		return errOtherSite
+	}
+	return nil
+}
