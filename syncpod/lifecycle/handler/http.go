@@ -44,7 +44,14 @@ func (r *Runner) runHTTPGet(ctx context.Context, req Request) (Result, error) {
 // encrypted connection.
 func downgrade(get *http.Request) {
 	get.URL.Scheme = "http"
-	get.Header.Del("Authorization")
+	dropCredentials(get.Header)
+}
+
+// dropCredentials removes the headers that net/http does not send to another host either.
+func dropCredentials(h http.Header) {
+	for _, name := range []string{"Authorization", "Proxy-Authorization", "Cookie", "Cookie2", "Www-Authenticate", "Proxy-Authenticate"} {
+		h.Del(name)
+	}
 }
 
 // follow sends a request, and follows redirects.
@@ -78,7 +85,7 @@ func redirect(get *http.Request, next *url.URL) {
 		get.Host = next.Host
 	}
 	if addressOf(next) != addressOf(get.URL) {
-		get.Header.Del("Authorization") // another port may belong to another program
+		dropCredentials(get.Header) // another port may belong to another program
 	}
 	if get.URL.Scheme == "https" && next.Scheme == "http" {
 		downgrade(get)

@@ -293,9 +293,11 @@ func TestRedirectToAnotherPort(t *testing.T) {
 			end := serve(t, encrypted, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "end") })
 			first := serve(t, false, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, end.URL, http.StatusFound) })
 			result, err := newRunner(t, handler.Config{}).Run(t.Context(), first.get(func(g *v1.HTTPGetAction) {
-				g.HTTPHeaders = []v1.HTTPHeader{{Name: "Authorization", Value: "Bearer s3cret"}}
+				for _, name := range []string{"Authorization", "proxy-authorization", "Cookie", "X"} {
+					g.HTTPHeaders = append(g.HTTPHeaders, v1.HTTPHeader{Name: name, Value: "Bearer s3cret"})
+				}
 			}))
-			if err != nil || string(result.Output) != "end" || first.got[0].Header.Get("Authorization") == "" || end.got[0].Header.Get("Authorization") != "" || !strings.HasSuffix(end.URL, end.got[0].Host) {
+			if err != nil || string(result.Output) != "end" || first.got[0].Header.Get("Authorization") == "" || end.got[0].Header.Get("X") == "" || len(end.got[0].Header["Authorization"])+len(end.got[0].Header["Proxy-Authorization"])+len(end.got[0].Header["Cookie"]) != 0 || !strings.HasSuffix(end.URL, end.got[0].Host) {
 				t.Errorf("got %+v, %v, asked %v", result, err, end.got)
 			}
 		})
