@@ -12,8 +12,9 @@ import (
 // Max is the maximum length of a message, and of a value in a line, in bytes.
 const Max = 16 << 10
 
-// Bound returns a logger that writes to log. Messages, errors, and values that are strings, errors or Stringers are
-// bounded and escaped by package foreign. They keep line feeds, which a structured log quotes.
+// Bound returns a logger that writes to log. Messages, errors and values are bounded and escaped by package foreign,
+// except values that implement logr.Marshaler. They keep line feeds, which a structured log quotes or indents. A list or
+// struct that needs neither stays what it is; otherwise it becomes a text.
 func Bound(log logr.Logger) logr.Logger {
 	to := log.GetSink()
 	if to == nil {
@@ -77,13 +78,10 @@ func bound(keysAndValues []any) []any {
 }
 
 func boundValue(value any) (after any, changed bool) {
-	switch value.(type) {
-	case logr.Marshaler: // it chooses its own form
+	if _, ok := value.(logr.Marshaler); ok { // it chooses its own form
 		return nil, false
-	case string, error, fmt.Stringer:
-		before := fmt.Sprint(value) // a nil pointer does not panic
-		after := text(before)
-		return after, after != before
 	}
-	return nil, false
+	before := fmt.Sprintf("%+v", value) // a nil pointer does not panic
+	after = text(before)
+	return after, after != before
 }

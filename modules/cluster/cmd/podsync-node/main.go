@@ -14,6 +14,8 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"github.com/podsync/podsync/runtime/foreign"
 )
 
 func main() {
@@ -29,7 +31,7 @@ func main() {
 		os.Exit(2)
 	}
 	if err := run(ctx, o); err != nil {
-		fmt.Fprintln(os.Stderr, "podsync-node:", err)
+		fmt.Fprintln(os.Stderr, "podsync-node:", foreign.Text(err.Error()))
 		os.Exit(1)
 	}
 }

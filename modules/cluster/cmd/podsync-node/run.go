@@ -75,12 +75,15 @@ type agent struct {
 	devicePlugins string
 }
 
+// newLog returns the log of the node, on standard error.
+func newLog() logr.Logger { return lines.Bound(klog.Background()) }
+
 // run runs the node until ctx ends.
 func run(ctx context.Context, o options) error {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
-	a := &agent{options: o, log: lines.Bound(klog.Background()), route: routeTo, interfaces: interfaceAddresses, devicePlugins: devices.DefaultDirectory, api: newAPIMetrics(), podResources: newPodResourcesMetrics()}
+	a := &agent{options: o, log: newLog(), route: routeTo, interfaces: interfaceAddresses, devicePlugins: devices.DefaultDirectory, api: newAPIMetrics(), podResources: newPodResourcesMetrics()}
 	var warnings []string
 	var err error
 	if a.kubelet, warnings, err = config.Load(o.sources()); err != nil {

@@ -37,10 +37,14 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest"
 )
 
-// TestMain runs the tests, or a node if the process has nodeArgs.
+// TestMain runs the tests, or what a test needs in a process of its own.
 func TestMain(m *testing.M) {
 	if args := os.Getenv("PODSYNC_HOSTILE_NODE"); args != "" {
 		os.Exit(runAsNode(strings.Split(args, "\n")))
+	}
+	if os.Getenv("PODSYNC_HOSTILE_LOG") != "" {
+		logHostileTexts()
+		return
 	}
 	os.Exit(clientlog.Run(m))
 }
