@@ -4,10 +4,13 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"log"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
+	"github.com/podsync/podsync/runtime/foreign"
 	"github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/server"
 	"github.com/podsync/podsync/syncpod/timeline"
@@ -24,7 +27,7 @@ func (o options) recordTimeline(c *agent.Config) http.Handler {
 }
 
 // serveAPI serves the API that the commands use, until ctx ends, if -serve is set.
-func serveAPI(ctx context.Context, o options, agent *agent.Agent, conn *connection, history http.Handler) error {
+func serveAPI(ctx context.Context, o options, agent *agent.Agent, conn *connection, history http.Handler, say func(string, ...any)) error {
 	if o.serve == "" {
 		<-ctx.Done()
 		return nil
@@ -38,7 +41,7 @@ func serveAPI(ctx context.Context, o options, agent *agent.Agent, conn *connecti
 		return err
 	}
 	if address, ok := addressOf(o.serve); ok {
-		err = serveTLS(ctx, address, s, o.certificates)
+		err = serveTLS(ctx, address, s, o.certificates, say)
 	} else {
 		err = s.ServeUnix(ctx, strings.TrimPrefix(o.serve, "unix://"))
 	}
@@ -49,12 +52,15 @@ func serveAPI(ctx context.Context, o options, agent *agent.Agent, conn *connecti
 }
 
 // serveTLS serves an address until ctx ends.
-func serveTLS(ctx context.Context, address string, s *server.Server, c certificates) error {
+func serveTLS(ctx context.Context, address string, s *server.Server, c certificates, say func(string, ...any)) error {
 	config, err := c.server()
 	if err != nil {
 		return err
 	}
-	web := &http.Server{Addr: address, Handler: endingWith(ctx, s), TLSConfig: config, ReadHeaderTimeout: 30 * time.Second, MaxHeaderBytes: 256 << 10}
+	web := &http.Server{
+		Addr: address, Handler: endingWith(ctx, s), TLSConfig: config, ReadHeaderTimeout: 30 * time.Second, MaxHeaderBytes: 256 << 10,
+		ErrorLog: log.New(&complaints{say: say}, "", 0),
+	}
 	web.TLSNextProto = map[string]func(*http.Server, *tls.Conn, http.Handler){} // streams need HTTP/1.1
 	stopped := make(chan struct{})
 	context.AfterFunc(ctx, func() {
@@ -67,6 +73,26 @@ func serveTLS(ctx context.Context, address string, s *server.Server, c certifica
 	}
 	<-stopped
 	return nil
+}
+
+// complaints prints the errors of connections, one a minute: each peer that reaches the port can cause any number.
+type complaints struct {
+	say     func(string, ...any)
+	mu      sync.Mutex
+	next    time.Time
+	leftOut int
+}
+
+func (c *complaints) Write(line []byte) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if now := time.Now(); now.Before(c.next) {
+		c.leftOut++
+	} else {
+		c.say("%s (%d more since the last such message)", foreign.Line(strings.TrimSpace(string(line))), c.leftOut)
+		c.next, c.leftOut = now.Add(time.Minute), 0
+	}
+	return len(line), nil
 }
 
 // endingWith cancels requests when the agent ends.

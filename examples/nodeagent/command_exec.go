@@ -73,7 +73,7 @@ func (l *invocation) open(ctx context.Context, path string, protocols ...string)
 	ws, protocol, err := websocket.Dial(conn, req, protocols...)
 	var refused *websocket.RefusedError
 	if errors.As(err, &refused) {
-		err = errors.New(refused.Text)
+		err = refusal(refused.Text)
 	}
 	return ws, protocol, err
 }
@@ -135,5 +135,5 @@ func endOf(text []byte) error {
 			}
 		}
 	}
-	return errors.New(st.Message)
+	return refusal(st.Message)
 }

@@ -1,9 +1,6 @@
 package main
 
-import (
-	"context"
-	"io"
-)
+import "context"
 
 // printExplanation is nodeagent explain.
 func printExplanation(ctx context.Context, l *invocation) error {
@@ -13,6 +10,5 @@ func printExplanation(ctx context.Context, l *invocation) error {
 		return err
 	}
 	defer resp.Body.Close()
-	_, err = io.Copy(l.out, resp.Body)
-	return err
+	return printEscaped(l.out, resp.Body)
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -11,6 +10,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/podsync/podsync/runtime/foreign"
 )
 
 // printPods is nodeagent get.
@@ -30,9 +31,7 @@ func printPods(ctx context.Context, l *invocation) error {
 		}
 	}
 	if l.output == "json" {
-		encoder := json.NewEncoder(l.out)
-		encoder.SetIndent("", "  ")
-		return encoder.Encode(v1.PodList{TypeMeta: metav1.TypeMeta{Kind: "PodList", APIVersion: "v1"}, Items: pods})
+		return printJSON(l.out, v1.PodList{TypeMeta: metav1.TypeMeta{Kind: "PodList", APIVersion: "v1"}, Items: pods}, "  ")
 	}
 	for _, line := range tableOf(rowsOf(pods), time.Now()) {
 		fmt.Fprintln(l.out, line)
@@ -63,7 +62,7 @@ func (l *invocation) didYouMean(ctx context.Context, err error) error {
 	}
 	for _, known := range []map[string]string{inNamespace, elsewhere} {
 		if near := nearest(name, slices.Collect(maps.Keys(known))); near != "" {
-			return &failure{exitOther, "Did you mean " + known[near] + "?", err}
+			return &failure{exitOther, "Did you mean " + foreign.Line(known[near]) + "?", err}
 		}
 	}
 	return err

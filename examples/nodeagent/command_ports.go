@@ -95,7 +95,7 @@ func (l *invocation) forward(ctx context.Context, conn net.Conn, path string) er
 		case !begun[message[0]]:
 			begun[message[0]] = true
 		case message[0] == 1 && len(message) > 1:
-			return errors.New(string(message[1:]))
+			return refusal(string(message[1:]))
 		case message[0] == 0:
 			if _, err := conn.Write(message[1:]); err != nil {
 				return nil // the same

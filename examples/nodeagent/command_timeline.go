@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"net/url"
 )
 
@@ -22,6 +21,5 @@ func printTimeline(ctx context.Context, l *invocation) error {
 		return err
 	}
 	defer resp.Body.Close()
-	_, err = io.Copy(l.out, resp.Body)
-	return err
+	return printEscaped(l.out, resp.Body)
 }

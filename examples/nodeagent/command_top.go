@@ -8,6 +8,8 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+
+	"github.com/podsync/podsync/runtime/foreign"
 )
 
 // A usage is the resource usage of the node or a pod: the part of the stats API's JSON that top
@@ -106,5 +108,5 @@ func (u *usage) print(t *tabwriter.Writer, name string) {
 	if u.Memory != nil && u.Memory.WorkingSetBytes != nil {
 		memory = fmt.Sprintf("%dMi", *u.Memory.WorkingSetBytes>>20)
 	}
-	fmt.Fprintf(t, "%s\t%s\t%s\n", name, cpu, memory)
+	fmt.Fprintf(t, "%s\t%s\t%s\n", foreign.Line(name), cpu, memory)
 }

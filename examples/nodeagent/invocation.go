@@ -16,6 +16,8 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+
+	"github.com/podsync/podsync/runtime/foreign"
 )
 
 // A console is the input and output of a command.
@@ -128,7 +130,7 @@ func (l *invocation) get(ctx context.Context, path string) (*http.Response, erro
 	}
 	text, _ := io.ReadAll(io.LimitReader(resp.Body, 1<<16)) // a partial message is good enough
 	resp.Body.Close()
-	return nil, errors.New(strings.TrimSpace(string(text)))
+	return nil, refusal(string(text))
 }
 
 // path returns the path of a request about the pod's container.
@@ -183,7 +185,7 @@ func (l *invocation) defaultContainer(pod *v1.Pod) string {
 		names = append(names, c.Name+" (init)")
 	}
 	if len(names) > 1 {
-		fmt.Fprintf(l.errs, "Defaulted container %q out of: %s\n", chosen, strings.Join(names, ", "))
+		fmt.Fprintf(l.errs, "Defaulted container %q out of: %s\n", chosen, foreign.Line(strings.Join(names, ", ")))
 	}
 	return chosen
 }

@@ -4,9 +4,9 @@
 //	go run ./examples/nodeagent -manifests DIR      # pods of yours, in memory
 //	nodeagent -manifests DIR -runtime unix:///run/containerd/containerd.sock
 //
-// With -serve unix:///tmp/podsync.sock other processes inspect it, as kubectl does a cluster:
+// With -serve unix:///run/podsync.sock other processes inspect it, as kubectl does a cluster:
 //
-//	export PODSYNC_SERVE=unix:///tmp/podsync.sock
+//	export PODSYNC_SERVE=unix:///run/podsync.sock
 //	nodeagent get [-o json] [POD]
 //	nodeagent explain POD
 //	nodeagent logs [-f] [-p] [-tail N] [-since 5m] [-timestamps] POD [-c CONTAINER]
@@ -43,6 +43,7 @@ import (
 	"syscall"
 
 	"github.com/podsync/podsync/runtime/cri"
+	"github.com/podsync/podsync/runtime/foreign"
 	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/container/env"
@@ -55,7 +56,7 @@ func main() {
 	defer stop()
 	err := start(ctx, os.Args[1:])
 	if err != nil && !errors.Is(err, flag.ErrHelp) {
-		fmt.Fprintln(os.Stderr, "nodeagent:", err)
+		fmt.Fprintln(os.Stderr, "nodeagent:", foreign.Text(err.Error()))
 		os.Exit(exitCode(err))
 	}
 }
@@ -125,7 +126,7 @@ func run(ctx context.Context, o options, stdout *os.File) error {
 		s.say("No processes run: containers are simulated in memory. Volumes are real, and a hostPath is a path of this machine.")
 	}
 	defer func() { s.close("%s", o.farewell(running(agent.Pods()))) }()
-	return serve(ctx, agent, o.drain, s, func(ctx context.Context) error { return serveAPI(ctx, o, agent, conn, history) })
+	return serve(ctx, agent, o.drain, s, func(ctx context.Context) error { return serveAPI(ctx, o, agent, conn, history, s.say) })
 }
 
 // share makes mounts in volumes propagate to containers if the runtime runs processes. On failure, pods that do not

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -97,7 +96,7 @@ func (s *screen) print(r record) {
 	defer s.mu.Unlock()
 	r.Time = time.Now()
 	if s.format == jsonLines {
-		_ = json.NewEncoder(s.out).Encode(r)
+		_ = printJSON(s.out, r, "")
 		return
 	}
 	s.draw(r.String() + "\n")

@@ -10,6 +10,8 @@ import (
 	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/podsync/podsync/runtime/foreign"
 )
 
 // tableOf returns the lines of a table under kubectl's headings, none for no rows.
@@ -23,6 +25,9 @@ func tableOf(rows []row, now time.Time) []string {
 	print := func(namespace string, cells ...string) {
 		if namespaces {
 			cells = slices.Insert(cells, 0, namespace)
+		}
+		for i, cell := range cells {
+			cells[i] = foreign.Line(cell)
 		}
 		fmt.Fprintln(t, strings.Join(cells, "\t"))
 	}
