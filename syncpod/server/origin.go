@@ -5,8 +5,7 @@ import (
 	"net/http"
 )
 
-// errOtherSite is the error for a page of another site. It does not repeat the page's address.
-var errOtherSite = &statusError{http.StatusForbidden, errors.New("a page of another site made this request")}
+var errOtherSite = errors.New("a page of another site made this request")
 
 // checkOrigin rejects a request that a browser makes for a page of another site: the browser adds its user's client
 // certificate, whichever page asks. A WebSocket counts although its method is GET, because no browser asks the server
@@ -25,7 +24,7 @@ func (s *streamer) checkOrigin(r *http.Request, acts bool) error {
 	}
 	if err := new(http.CrossOriginProtection).Check(&asked); err != nil {
 		s.line(userOf(r), "origin").Error(err, "A request for a page of another site is rejected", userValues(r, callerOf(r))...)
-		return errOtherSite
+		return &statusError{http.StatusForbidden, errOtherSite}
 	}
 	return nil
 }
