@@ -1,6 +1,7 @@
 package image
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -219,6 +220,13 @@ func (a *access) removed(id string, names []string) {
 			delete(a.read, name)
 		}
 	}
+}
+
+// known returns the IDs of the images that have records.
+func (a *access) known() []string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.AppendSeq(a.files.pulledIDs(), maps.Keys(a.grants))
 }
 
 // listed deletes the records of images that another program has removed: those that were recorded before a list of all

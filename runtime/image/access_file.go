@@ -184,6 +184,17 @@ func (f accessFiles) pulledImages() []types.UID {
 	return files
 }
 
+// pulledIDs returns the IDs of the images that have files. It leaves out files that cannot be read.
+func (f accessFiles) pulledIDs() (ids []string) {
+	for _, name := range f.pulledImages() {
+		var file imageFile
+		if text, err := f.pulled.Read(name); err == nil && json.Unmarshal(text, &file) == nil && fileOf(file.Image) == name {
+			ids = append(ids, file.Image)
+		}
+	}
+	return ids
+}
+
 // forgetFile removes the file of an image by its name.
 func (f accessFiles) forgetFile(name types.UID) { f.report(f.pulled.Remove(name)) }
 

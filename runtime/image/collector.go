@@ -21,6 +21,8 @@ import (
 type CollectorRuntime interface {
 	ImageFsInfo(context.Context, *runtimeapi.ImageFsInfoRequest, ...grpc.CallOption) (*runtimeapi.ImageFsInfoResponse, error)
 	ListImages(context.Context, *runtimeapi.ListImagesRequest, ...grpc.CallOption) (*runtimeapi.ListImagesResponse, error)
+	// ImageStatus is called if the images do not fit in a list.
+	ImageStatus(context.Context, *runtimeapi.ImageStatusRequest, ...grpc.CallOption) (*runtimeapi.ImageStatusResponse, error)
 	ListContainers(context.Context, *runtimeapi.ListContainersRequest, ...grpc.CallOption) (*runtimeapi.ListContainersResponse, error)
 	RemoveImage(context.Context, *runtimeapi.RemoveImageRequest, ...grpc.CallOption) (*runtimeapi.RemoveImageResponse, error)
 	// Status returns the image of sandboxes, if the runtime reports it.
@@ -83,6 +85,7 @@ type Collector struct {
 	turn    chan struct{}
 	records map[string]record // by ID, of the images of the last list
 	blind   bool              // the log already has the line that the usage of the disk is unknown
+	partial bool              // the log already has the line that the list of images is too large
 }
 
 // record is the state of a present image.
@@ -119,7 +122,9 @@ func NewCollector(c CollectorConfig) (*Collector, error) {
 
 // Collect makes one pass. While there is enough room, and neither MaxAge nor AlwaysList is set, a
 // pass is one call to the runtime and lists nothing; from LowPercent on it also lists images and
-// containers. If an image cannot be removed, Collect continues with the next and retries in later
+// containers. If the list is larger than a message, because images of a registry have texts of any
+// length, a pass continues with the images that Leases know: those that the Manager has pulled, also
+// before a restart if it has a Dir, and those that pods use. If an image cannot be removed, Collect continues with the next and retries in later
 // passes, with back-off. The error joins all failures, and ErrDiskFull if there is still not enough
 // room. Collect returns soon after ctx has ended.
 func (c *Collector) Collect(ctx context.Context) error {

@@ -3,7 +3,9 @@ package image
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -16,6 +18,23 @@ import (
 
 // listed are the images that a runtime has, by ID.
 type listed map[string]*listedImage
+
+// add adds an image. Runtimes may list an image once for each name, or for each runtime handler.
+func (l listed) add(i *runtimeapi.Image) {
+	if i.GetId() == "" {
+		return // it has no name by which it could be removed
+	}
+	img := l[i.GetId()]
+	if img == nil {
+		img = &listedImage{Stored: Stored{ID: i.GetId()}, cri: &runtimeapi.Image{Id: i.GetId()}}
+		l[i.GetId()] = img
+	}
+	img.cri.RepoTags = append(img.cri.RepoTags, i.GetRepoTags()...)
+	img.cri.RepoDigests = append(img.cri.RepoDigests, i.GetRepoDigests()...)
+	img.Size, img.Pinned = max(img.Size, i.GetSize()), img.Pinned || i.GetPinned()
+	img.names = imageNames(img.cri)
+	img.Name = slices.Concat(img.cri.RepoTags, img.cri.RepoDigests, []string{img.ID})[0]
+}
 
 // listedImage is an image of the list, under all its names.
 type listedImage struct {
@@ -32,9 +51,9 @@ func (l listed) stored() []Stored {
 	return all
 }
 
-// look lists the images with their records, and drops the records of all others.
+// look lists the images with their records. If the list has all images, it drops the records of all others.
 func (c *Collector) look(ctx context.Context, now time.Time) (listed, error) {
-	images, err := c.list(ctx)
+	images, all, err := c.list(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -64,6 +83,10 @@ func (c *Collector) look(ctx context.Context, now time.Time) (listed, error) {
 			there[name] = true
 		}
 	}
+	if !all {
+		maps.Copy(c.records, records)
+		return images, nil
+	}
 	c.records = records
 	c.config.Leases.forgetUses(there, now)
 	c.config.Leases.listed(ids, now)
@@ -74,32 +97,50 @@ func anyOf(names []string, set map[string]bool) bool {
 	return slices.ContainsFunc(names, func(name string) bool { return set[name] })
 }
 
-// list merges entries of the same image: runtimes may list an image once for each name, or for each
-// runtime handler.
-func (c *Collector) list(ctx context.Context) (listed, error) {
+// list returns all images. If they do not fit in a message, it returns those that this agent knows, and false.
+func (c *Collector) list(ctx context.Context) (images listed, all bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	resp, err := c.config.Runtime.ListImages(ctx, &runtimeapi.ListImagesRequest{})
-	if err != nil {
-		return nil, fmt.Errorf("images: list images: %w", cri.Classify(err))
+	err = cri.Classify(err)
+	partial := errors.Is(err, cri.ErrExhausted)
+	if partial != c.partial {
+		c.partial = partial
+		c.config.Log.Info("whether all images fit in a list", "fit", !partial, "err", err)
 	}
-	images := listed{}
+	images = listed{}
+	switch {
+	case partial:
+		return images, false, c.inspectKnown(ctx, images)
+	case err != nil:
+		return nil, false, fmt.Errorf("images: list images: %w", err)
+	}
 	for _, i := range resp.GetImages() {
-		if i.GetId() == "" {
-			continue // it has no name by which it could be removed
-		}
-		img := images[i.GetId()]
-		if img == nil {
-			img = &listedImage{Stored: Stored{ID: i.GetId()}, cri: &runtimeapi.Image{Id: i.GetId()}}
-			images[i.GetId()] = img
-		}
-		img.cri.RepoTags = append(img.cri.RepoTags, i.GetRepoTags()...)
-		img.cri.RepoDigests = append(img.cri.RepoDigests, i.GetRepoDigests()...)
-		img.Size, img.Pinned = max(img.Size, i.GetSize()), img.Pinned || i.GetPinned()
-		img.names = imageNames(img.cri)
-		img.Name = slices.Concat(img.cri.RepoTags, img.cri.RepoDigests, []string{img.ID})[0]
+		images.add(i)
 	}
-	return images, nil
+	return images, true, nil
+}
+
+// inspectKnown adds the images that this agent knows, one call for each. An image whose own texts exceed a message is
+// left out.
+func (c *Collector) inspectKnown(ctx context.Context, images listed) error {
+	inspected := map[string]bool{}
+	for _, name := range c.config.Leases.known() {
+		if inspected[name] {
+			continue
+		}
+		resp, err := c.config.Runtime.ImageStatus(ctx, &runtimeapi.ImageStatusRequest{Image: &runtimeapi.ImageSpec{Image: name}})
+		switch err = cri.Classify(err); {
+		case err == nil:
+		case errors.Is(err, cri.ErrUnavailable), ctx.Err() != nil:
+			return fmt.Errorf("images: inspect %s: %w", name, err)
+		}
+		images.add(resp.GetImage())
+		for _, name := range imageNames(resp.GetImage()) {
+			inspected[name] = true
+		}
+	}
+	return nil
 }
 
 // usedNames returns all names of images that containers use or mount. The containers may belong to

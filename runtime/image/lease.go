@@ -2,6 +2,7 @@ package image
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -27,6 +28,8 @@ type Leases struct {
 type observer interface {
 	// removed is called after each removal, before a lease is granted.
 	removed(id string, names []string)
+	// known returns the IDs of images that exist, or have existed.
+	known() []string
 	// listed is called with the IDs of a list of all images, and the time before it was requested.
 	listed(ids map[string]bool, began time.Time)
 }
@@ -78,6 +81,19 @@ func (l *Leases) listed(ids map[string]bool, began time.Time) {
 	for _, o := range l.observers() {
 		o.listed(ids, began)
 	}
+}
+
+// known returns names and IDs of images that pods use or have used, and of those that the observers know.
+func (l *Leases) known() (names []string) {
+	for _, o := range l.observers() {
+		names = append(names, o.known()...)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	names = slices.AppendSeq(names, maps.Keys(l.used))
+	names = slices.AppendSeq(names, maps.Keys(l.held))
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 func (l *Leases) observe(o observer) {
