@@ -13,10 +13,10 @@ import (
 	"testing"
 )
 
-var rewrite = flag.Bool("rewrite", false, "write the table of docs/ARCHITECTURE.md anew that says what each package adds")
+var rewrite = flag.Bool("rewrite", false, "write docs/results/imports.txt anew, which says what each package adds")
 
 const (
-	addsFile  = "docs/ARCHITECTURE.md"
+	addsFile  = "docs/results/imports.txt"
 	addsBegin = "| import | packages | modules | packages beyond `syncpod/loop` | modules beyond it |\n| --- | --- | --- | --- | --- |\n"
 )
 
@@ -126,7 +126,7 @@ func addsTable(list map[string]cost) string {
 	return b.String()
 }
 
-// TestWhatPackagesAdd holds the table of docs/ARCHITECTURE.md to what the packages import.
+// TestWhatPackagesAdd holds docs/results/imports.txt to what the packages import.
 func TestWhatPackagesAdd(t *testing.T) {
 	list := costs(t)
 	if len(list) < 30 || len(list["syncpod/loop"]) < 100 {
