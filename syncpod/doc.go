@@ -19,7 +19,8 @@
 //     without an address is replaced only after the time of one back-off.
 //  3. Observe. Config.Observer gets the plan, if it changes anything.
 //  4. Report. Package apistatus computes the status. Config.Sink gets it if it differs from the last one, in
-//     parallel with the next steps.
+//     parallel with the next steps. Exits that are observed, and results of probes that change, during the next steps are
+//     reported at once.
 //  5. A pod that has finished or is deleted is left to SyncTerminatingPod: no container starts. For all other pods
 //     SyncPod forgets the deadline of an earlier termination. If a pod only seems to have finished, because the
 //     runtime reports an init container as unknown, step 8 stops that container and the next SyncPod decides again.

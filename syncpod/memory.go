@@ -49,15 +49,15 @@ type podMemory struct {
 	resize *resizeReported
 	// ends are the channels of Exited, by instance.
 	ends map[string]chan struct{}
-	// exit is the newest status that changed the record, usually by an exit; nil if there is none. exits has a
-	// value while exit is unread.
-	exit  *runtime.PodStatus
-	exits chan struct{}
+	// observed is the newest status that was observed, nil if there is none. news has a value while something about the pod
+	// was not reported: that status, or a result of a probe.
+	observed *runtime.PodStatus
+	news     chan struct{}
 }
 
 func newPodMemory(uid types.UID, limits *memory.Limits) *podMemory {
 	return &podMemory{
-		uid: uid, firstSeen: time.Now(), pod: memory.New(limits), failures: memory.NewFailures[*StepError](limits), exits: make(chan struct{}, 1),
+		uid: uid, firstSeen: time.Now(), pod: memory.New(limits), failures: memory.NewFailures[*StepError](limits), news: make(chan struct{}, 1),
 	}
 }
 
@@ -131,36 +131,36 @@ func (m *podMemory) noteEnds(status *runtime.PodStatus) {
 	}
 }
 
-// wake makes a stop that waits compute the status again.
+// wake makes a call in flight compute the status again.
 func (m *podMemory) wake() {
 	select {
-	case m.exits <- struct{}{}:
+	case m.news <- struct{}{}:
 	default: // a value is pending
 	}
 }
 
-// observe calls Observe of package memory, and keeps the newest status that changed the record for a stop that waits.
+// observe calls Observe of package memory, and keeps the newest status for a call in flight.
 func (m *podMemory) observe(status *runtime.PodStatus) (news bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	news = m.pod.Observe(status)
 	m.noteEnds(status)
-	if news && (m.exit == nil || status.ObservedAt.After(m.exit.ObservedAt)) {
-		m.exit = status
+	if m.observed == nil || status.ObservedAt.After(m.observed.ObservedAt) {
+		m.observed = status
 		m.wake()
 	}
 	return news
 }
 
-// exitAfter returns the newest status with an exit if it was read later than another status, and otherwise nil. A status
+// observedAfter returns the newest observed status if it was read later than another status, and otherwise nil. A status
 // without a time is the newest.
-func (m *podMemory) exitAfter(status *runtime.PodStatus) *runtime.PodStatus {
+func (m *podMemory) observedAfter(status *runtime.PodStatus) *runtime.PodStatus {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.exit == nil || status.ObservedAt.IsZero() || !m.exit.ObservedAt.After(status.ObservedAt) {
+	if m.observed == nil || status == nil || status.ObservedAt.IsZero() || !m.observed.ObservedAt.After(status.ObservedAt) {
 		return nil
 	}
-	return m.exit
+	return m.observed
 }
 
 // Mark marks an instance, and reports whether it did not have the mark.

@@ -31,11 +31,11 @@ func TestT8_NewestExit(t *testing.T) {
 	later := exited("b", at.Add(time.Second))
 	m.observe(later)
 	m.observe(exited("a", at))
-	if got := m.exitAfter(&runtime.PodStatus{ObservedAt: at}); got != later {
+	if got := m.observedAfter(&runtime.PodStatus{ObservedAt: at}); got != later {
 		t.Errorf("%+v, want the later one", got)
 	}
 	for what, status := range map[string]*runtime.PodStatus{"itself": later, "a status without a time": {}} {
-		if got := m.exitAfter(status); got != nil {
+		if got := m.observedAfter(status); got != nil {
 			t.Errorf("after %s: %+v, want none", what, got)
 		}
 	}

@@ -61,6 +61,9 @@ type outlook struct {
 	terminal, ended bool
 	// conditions are the conditions about a resize.
 	conditions []v1.PodCondition
+	// mayStart means that the call may still start a container: the status does not get a terminal phase. The next decision
+	// ends the pod, and reports it.
+	mayStart bool
 }
 
 // report reports one pod during one call of the Syncer: statuses are delivered concurrently with
@@ -70,6 +73,13 @@ type report struct {
 	pod        *v1.Pod
 	memory     *podMemory
 	deliveries sync.WaitGroup
+
+	// mu guards the fields below, and is held while a status is computed, so that none is computed from an older status of
+	// the runtime after one from a newer one.
+	mu sync.Mutex
+	// status is the newest status of the runtime that was reported, outlook the last one.
+	status  *runtime.PodStatus
+	outlook outlook
 }
 
 func (s *Syncer) newReport(pod *v1.Pod, m *podMemory) *report {
@@ -77,15 +87,103 @@ func (s *Syncer) newReport(pod *v1.Pod, m *podMemory) *report {
 	return &report{Syncer: s, pod: pod, memory: m}
 }
 
-// update computes the status, and starts its delivery if it has changed.
+// update computes the status, and starts its delivery if it has changed. If a newer status of the runtime was reported in this
+// call, it counts.
 func (r *report) update(ctx context.Context, status *runtime.PodStatus, o outlook) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.status == nil || status == nil || !r.status.ObservedAt.After(status.ObservedAt) {
+		r.status = status
+	}
+	r.outlook = o
+	r.publish(ctx, o)
+}
+
+// publish computes the status from the newest facts. It must be called with mu held.
+func (r *report) publish(ctx context.Context, o outlook) {
 	before, now := r.memory.status.replace(&r.pod.Status, func(previous *v1.PodStatus) v1.PodStatus {
-		return apistatus.Merge(r.published(previous), r.compute(previous, status, o))
+		next := apistatus.Merge(r.published(previous), r.compute(previous, r.status, o))
+		if o.mayStart && runtime.IsTerminal(next.Phase) {
+			return *previous
+		}
+		return next
 	})
 	if now.Phase == v1.PodRunning && before != v1.PodRunning {
 		r.config.Observer.PodRunning(r.pod, time.Since(r.memory.firstSeen))
 	}
 	r.deliveries.Go(func() { r.deliver(ctx) })
+}
+
+// besideDelay is how long a change waits for the end of a SyncPod, which is followed by another one that reports it.
+const besideDelay = 100 * time.Millisecond
+
+// beside reports the status while the steps of a call are in flight, because they may take minutes (kubernetes #129552): each
+// newer status of the runtime that is observed, and the results of probes that have changed. Each report begins after the
+// delay. mayStart is that of the outlook.
+func (r *report) beside(ctx context.Context, delay time.Duration, mayStart bool) (end func()) {
+	if r.memory.observedAfter(r.newest(nil)) != nil {
+		r.memory.wake()
+	}
+	ended := make(chan struct{})
+	var reporting sync.WaitGroup
+	reporting.Go(func() {
+		for r.awaitNews(ctx, ended, delay) {
+			r.again(ctx, mayStart)
+		}
+	})
+	return func() {
+		close(ended)
+		reporting.Wait()
+	}
+}
+
+// awaitNews returns true when there is something to report, and false at the end of the call.
+func (r *report) awaitNews(ctx context.Context, ended <-chan struct{}, delay time.Duration) bool {
+	select {
+	case <-r.memory.news:
+	case <-ended:
+		return false
+	case <-ctx.Done():
+		return false
+	}
+	if delay > 0 {
+		select {
+		case <-time.After(delay):
+		case <-ended:
+			return false
+		case <-ctx.Done():
+		}
+	}
+	if ctx.Err() != nil {
+		r.memory.wake() // another call may have begun
+		return false
+	}
+	return true
+}
+
+// again reports the newest observed status.
+func (r *report) again(ctx context.Context, mayStart bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if newer := r.memory.observedAfter(r.status); newer != nil {
+		r.status = r.withMessages(r.pod, r.memory, newer)
+		if mayStart {
+			r.config.Parts.Probes.Observe(r.pod, newer, false) // containers that the call has started are probed
+		}
+	}
+	o := r.outlook
+	o.mayStart = mayStart
+	r.publish(ctx, o)
+}
+
+// newest returns the newer one of a status and the reported one.
+func (r *report) newest(status *runtime.PodStatus) *runtime.PodStatus {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if status == nil || r.status != nil && r.status.ObservedAt.After(status.ObservedAt) {
+		return r.status
+	}
+	return status
 }
 
 // ended reports whether the pod has finished, by its observed or its reported phase. A status

@@ -338,9 +338,19 @@ type lockedProbes struct {
 }
 
 func (p *lockedProbes) set(id runtime.ContainerID, readiness actions.ProbeResult) {
+	p.setAll(id, actions.ProbeResults{Readiness: readiness})
+}
+
+func (p *lockedProbes) setAll(id runtime.ContainerID, results actions.ProbeResults) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.results = map[runtime.ContainerID]actions.ProbeResults{id: {Readiness: readiness}}
+	next := map[runtime.ContainerID]actions.ProbeResults{id: results}
+	for other, known := range p.results {
+		if other != id {
+			next[other] = known
+		}
+	}
+	p.results = next
 }
 
 func (p *lockedProbes) ProbeResults(types.UID) map[runtime.ContainerID]actions.ProbeResults {

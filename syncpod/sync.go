@@ -133,7 +133,7 @@ func (w syncing) run(ctx context.Context, status *runtime.PodStatus) error {
 	}
 	before := w.memory.lastFailed()
 	w.reportStatus(ctx, before)
-	w.act(ctx)
+	w.actAndReport(ctx)
 	kept, started := w.unresolved(before)
 	w.memory.setFailed(append(kept, w.failed...))
 	if len(before)+len(w.failed)+len(w.plan.Resize) > 0 {
@@ -161,6 +161,14 @@ func (w syncing) unresolved(before []*StepError) (kept, started []*StepError) {
 		}
 	}
 	return kept, started
+}
+
+// actAndReport carries out the plan, and reports the status meanwhile.
+func (w syncing) actAndReport(ctx context.Context) {
+	if !w.plan.NoOp() && !w.plan.TerminatesPod() {
+		defer w.report.beside(ctx, besideDelay, true)()
+	}
+	w.act(ctx)
 }
 
 // act carries out the plan as far as possible.
@@ -262,8 +270,8 @@ func (w syncing) result() Result {
 	return r
 }
 
-// ProbesChanged notes that a result of a pod's probes has changed. A SyncTerminatingPod in flight reports the status again,
-// because it may take the whole grace period. Other calls read the results when they begin.
+// ProbesChanged notes that a result of a pod's probes has changed. A SyncPod or SyncTerminatingPod in flight reports the status
+// again, because it may take minutes. The next call decides by the results.
 func (s *Syncer) ProbesChanged(pod types.UID) {
 	if m := s.known.get(pod); m != nil {
 		m.wake()

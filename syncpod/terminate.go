@@ -210,32 +210,10 @@ func (e *ending) reportBeside(ctx context.Context) (r *report, end func()) {
 	}
 	r = e.syncer.newReport(e.pod, e.memory)
 	r.update(ctx, e.status, outlook{})
-	stopped, last := make(chan struct{}), e.status
-	var reporting sync.WaitGroup
-	reporting.Go(func() {
-		for {
-			if status := e.memory.exitAfter(last); status != nil && ctx.Err() == nil { // another call may have begun
-				last = e.syncer.withMessages(e.pod, e.memory, status)
-				r.update(ctx, last, outlook{})
-			}
-			select {
-			case <-e.memory.exits:
-				if ctx.Err() == nil {
-					r.update(ctx, last, outlook{}) // the results of probes may have changed (kubernetes #138889)
-				}
-			case <-stopped:
-				return
-			case <-ctx.Done():
-				return
-			}
-		}
-	})
+	reported := r.beside(ctx, 0, false)
 	return r, func() {
-		close(stopped)
-		reporting.Wait()
-		if last.ObservedAt.After(e.status.ObservedAt) {
-			e.status = last
-		}
+		reported()
+		e.status = r.newest(e.status)
 	}
 }
 

@@ -1,0 +1,108 @@
+package syncpod_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podsync/podsync/actions"
+	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/runtime/cri/critest/faults"
+	"github.com/podsync/podsync/syncpod"
+)
+
+// debugged adds an ephemeral container to a pod, and makes the pull of its image take until the gate opens. Then the pull returns err.
+func (n *node) debugged(pod *v1.Pod, err error) (debugged *v1.Pod, gate *faults.Gate) {
+	n.Helper()
+	gate = &faults.Gate{}
+	n.Fault(faults.Fault{Match: faults.Match{Method: critest.PullImage, Image: "registry.test/slow:1"}, Hang: gate, Err: err})
+	debugged = pod.DeepCopy()
+	ephemeral("slow")(debugged)
+	return debugged, gate
+}
+
+// inFlight begins a SyncPod, and returns a function that waits for its end.
+func (n *node) inFlight(pod *v1.Pod) (wait func() error) {
+	ended := make(chan error, 1)
+	go func() {
+		_, err := n.SyncPod(n.Context(), pod, nil)
+		ended <- err
+	}()
+	time.Sleep(time.Second)
+	return func() error { return <-ended }
+}
+
+// T12: while an image is pulled for another container of the pod, or another container is stopped, a container that ends or
+// becomes unready is reported at once, and the status that follows is not older.
+func TestT12_ReportedBesideTheWork(t *testing.T) {
+	for _, work := range []string{"pull", "stop"} {
+		t.Run(work, func(t *testing.T) {
+			bubble(t, func(t *testing.T, n *node) {
+				results := lockedProbes{}
+				n.restart(func(c *syncpod.Config) { c.Parts.Probes = &results })
+				app, other := ctr("app"), ctr("other")
+				app.ReadinessProbe, other.LivenessProbe = &v1.Probe{}, &v1.Probe{}
+				pod := testPod(containers(app, other, ctr("third")))
+				n.settle(pod, time.Minute)
+				id := n.current("app").ID
+				results.set(id, actions.ProbeSuccess)
+				n.sync(pod)
+				gate := &faults.Gate{}
+				if work == "pull" {
+					pod, gate = n.debugged(pod, status.Error(codes.NotFound, "no such image"))
+				} else {
+					n.stubborn("other")
+					results.setAll(id, actions.ProbeResults{Readiness: actions.ProbeSuccess})
+					results.setAll(n.current("other").ID, actions.ProbeResults{Liveness: actions.ProbeFailure})
+				}
+				wait := n.inFlight(pod)
+				if !n.report.container("app").Ready {
+					t.Fatal("app is not ready before its probe fails")
+				}
+				results.setAll(id, actions.ProbeResults{Readiness: actions.ProbeFailure})
+				n.ProbesChanged(podUID)
+				time.Sleep(time.Second)
+				if n.report.container("app").Ready {
+					t.Error("app is still reported as ready")
+				}
+				n.exit("third", 3)
+				n.Observe(t.Context(), n.status())
+				time.Sleep(time.Second)
+				n.wantReported("third", "")
+				seen := len(n.report.all)
+				gate.Open()
+				if err := wait(); (err != nil) != (work == "pull") {
+					t.Fatalf("SyncPod: %v", err)
+				}
+				for _, s := range n.report.all[seen:] {
+					if c := s.ContainerStatuses[2]; c.State.Running != nil && c.RestartCount == 0 {
+						t.Errorf("third is reported as running again: %+v", c)
+					}
+				}
+			})
+		})
+	}
+}
+
+// T12: a pod whose last container ends during a SyncPod that may still start another one is not reported as finished.
+func TestT12_NotFinishedWhileSomethingMayStart(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		pod := testPod(never)
+		n.settle(pod, time.Minute)
+		pod, gate := n.debugged(pod, nil)
+		wait := n.inFlight(pod)
+		n.exit("app", 0)
+		n.Observe(t.Context(), n.status())
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if got := n.report.last().Phase; got != v1.PodRunning {
+			t.Errorf("the pod is %s while its ephemeral container may start", got)
+		}
+		gate.Open()
+		must(t, wait())
+	})
+}
