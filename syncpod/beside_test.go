@@ -1,6 +1,7 @@
 package syncpod_test
 
 import (
+	"context"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/runtime/cri/critest/faults"
 	"github.com/podsync/podsync/syncpod"
+	"github.com/podsync/podsync/syncpod/lifecycle/handler"
 )
 
 // debugged adds an ephemeral container to a pod, and makes the pull of its image take until the gate opens. Then the pull returns err.
@@ -104,5 +106,36 @@ func TestT12_NotFinishedWhileSomethingMayStart(t *testing.T) {
 		}
 		gate.Open()
 		must(t, wait())
+	})
+}
+
+// T12: a container is not reported as running while its postStart handler runs.
+func TestT12_WaitingUntilItsHandlerHasEnded(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		ends := make(chan struct{})
+		n.restart(func(c *syncpod.Config) {
+			c.Parts.Hooks = hooksFunc(func(context.Context, handler.Request) (handler.Result, error) {
+				<-ends
+				return handler.Result{}, nil
+			})
+		})
+		hooked := ctr("hooked")
+		hooked.Lifecycle = &v1.Lifecycle{PostStart: exec("true")}
+		pod := testPod(containers(ctr("app"), hooked))
+		wait := n.inFlight(pod)
+		n.Observe(t.Context(), n.status())
+		time.Sleep(time.Second)
+		if n.report.container("app").State.Running == nil {
+			t.Errorf("app is reported as %+v, want running", n.report.container("app").State)
+		}
+		if n.report.container("hooked").State.Waiting == nil {
+			t.Errorf("hooked is reported as %+v during its handler, want waiting", n.report.container("hooked").State)
+		}
+		close(ends)
+		must(t, wait())
+		n.sync(pod)
+		if n.report.container("hooked").State.Running == nil {
+			t.Errorf("hooked is reported as %+v, want running", n.report.container("hooked").State)
+		}
 	})
 }

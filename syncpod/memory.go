@@ -192,6 +192,28 @@ func (m stopMemory) Do(f func(*memory.Pod)) { m.do(f) }
 // Record persists the changes of the pod.
 func (m stopMemory) Record(ctx context.Context) { m.syncer.record(ctx, m.podMemory) }
 
+// startMemory is the memory of a pod as package start uses it.
+type startMemory struct {
+	stopMemory
+	handling *handling
+}
+
+// Mark also notes that the postStart handler of an instance begins.
+func (m startMemory) Mark(id string, what memory.Mark) (first bool) {
+	if what == memory.PostStartPending {
+		m.handling.set(id, true)
+	}
+	return m.stopMemory.Mark(id, what)
+}
+
+// Unmark also notes that the postStart handler of an instance has ended.
+func (m startMemory) Unmark(id string, what memory.Mark) {
+	m.stopMemory.Unmark(id, what)
+	if what == memory.PostStartPending {
+		m.handling.set(id, false)
+	}
+}
+
 // postStopExited calls the hook after a stop for the containers that have exited, by themselves or with an earlier agent.
 func (s *Syncer) postStopExited(ctx context.Context, pod *v1.Pod, m *podMemory, status *runtime.PodStatus) {
 	for i := range status.Containers {

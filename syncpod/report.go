@@ -80,6 +80,43 @@ type report struct {
 	// status is the newest status of the runtime that was reported, outlook the last one.
 	status  *runtime.PodStatus
 	outlook outlook
+
+	handling handling
+}
+
+// handling are the instances whose postStart handler runs. A container is not reported as running before its handler has ended,
+// as the API documents.
+type handling struct {
+	mu  sync.Mutex
+	ids map[string]bool
+}
+
+// set notes whether the handler of an instance runs.
+func (h *handling) set(id string, runs bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if runs {
+		put(&h.ids, id, true)
+	} else {
+		delete(h.ids, id)
+	}
+}
+
+// without returns a status in which these instances were created, but do not run yet.
+func (h *handling) without(status *runtime.PodStatus) *runtime.PodStatus {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.ids) == 0 || status == nil {
+		return status
+	}
+	without := *status
+	without.Containers = slices.Clone(status.Containers)
+	for i := range without.Containers {
+		if c := &without.Containers[i]; c.State == runtime.ContainerRunning && h.ids[c.ID.ID] {
+			c.State, c.StartedAt = runtime.ContainerCreated, time.Time{}
+		}
+	}
+	return &without
 }
 
 func (s *Syncer) newReport(pod *v1.Pod, m *podMemory) *report {
@@ -168,7 +205,7 @@ func (r *report) again(ctx context.Context, mayStart bool) {
 	if newer := r.memory.observedAfter(r.status); newer != nil {
 		r.status = r.withMessages(r.pod, r.memory, newer)
 		if mayStart {
-			r.config.Parts.Probes.Observe(r.pod, newer, false) // containers that the call has started are probed
+			r.config.Parts.Probes.Observe(r.pod, r.handling.without(newer), false) // containers that the call has started are probed
 		}
 	}
 	o := r.outlook
@@ -217,6 +254,7 @@ func (r *report) compute(previous *v1.PodStatus, status *runtime.PodStatus, o ou
 		Pod: r.config.allocated(r.pod), Previous: previous, Terminal: o.terminal, Ended: o.ended, Blocked: o.blocked, StartErrors: startErrors(o.failed),
 		Probes: r.config.probeResults(r.pod.UID), Devices: r.config.devices(r.pod), HostIPs: r.config.Node.hostIPs(), Now: time.Now(),
 	}
+	status = r.handling.without(status)
 	r.memory.do(func(p *podmemory.Pod) {
 		status = p.Containers.WithSeen(p.Instances.WithoutCutStarts(status))
 		in.Status, in.Conditions, in.Evicted = p.Instances.WithResources(status), append(p.Disruption(), o.conditions...), p.Evicted()

@@ -54,7 +54,7 @@ type starting struct{ *work }
 // givenPod returns the pod as package start takes it.
 func (w starting) givenPod() containerstart.Pod {
 	return containerstart.Pod{
-		Spec: w.pod, Status: w.status, Memory: w.syncer.stopMemory(w.memory), Environment: w.environment,
+		Spec: w.pod, Status: w.status, Memory: startMemory{w.syncer.stopMemory(w.memory), &w.report.handling}, Environment: w.environment,
 		Sandbox: containerstart.Sandbox{
 			ID: w.sandbox.id, Config: w.sandbox.config, RuntimeHandler: w.sandbox.handler, IPs: w.sandbox.ips,
 			UserNamespace: w.sandbox.input.UserNamespace, ExtraGroups: w.sandbox.input.ExtraGroups,
