@@ -208,11 +208,11 @@ func (s *Starter) launch(ctx context.Context, t *target, made instance) *Error {
 		}
 	}
 	// The marks are set before the start, because the answer to the start may be lost (kubernetes #122803).
+	if postStart(t.spec) != nil {
+		t.pod.Memory.Mark(id, memory.PostStartPending)
+	}
 	var first bool
 	t.pod.Memory.Do(func(p *memory.Pod) {
-		if postStart(t.spec) != nil {
-			p.Instances.Mark(id, memory.PostStartPending)
-		}
 		first = p.Containers.SetEverStarted(name, true)
 		p.Instances.Mark(id, memory.StartRequested)
 	})
