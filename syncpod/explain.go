@@ -2,14 +2,44 @@ package syncpod
 
 import (
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/actions"
+	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/foreign"
 )
+
+// NextInput returns the input of the last decision on a pod, with a newer status and without back-offs that have ended
+// since. The pod's parts are not asked again. It returns false if the Syncer does not know the pod, or has not decided on
+// it yet. The input must not be modified.
+func (s *Syncer) NextInput(uid types.UID, status *runtime.PodStatus) (actions.Input, bool) {
+	m := s.known.get(uid)
+	if m == nil {
+		return actions.Input{}, false
+	}
+	m.mu.Lock()
+	decided := m.decided
+	m.mu.Unlock()
+	if decided == nil {
+		return actions.Input{}, false
+	}
+	in, now := *decided, time.Now()
+	if status != nil {
+		in.Status = m.completed(status)
+	}
+	ended := func(_ string, h actions.Hold) bool { return !h.Until.IsZero() && !h.Until.After(now) }
+	in.StartHolds, in.ResizeHolds = maps.Clone(in.StartHolds), maps.Clone(in.ResizeHolds)
+	maps.DeleteFunc(in.StartHolds, ended)
+	maps.DeleteFunc(in.ResizeHolds, ended)
+	if ended("", in.SandboxHold) {
+		in.SandboxHold = actions.Hold{}
+	}
+	return in, true
+}
 
 // Explain describes, for people, what happens next to a pod and to each of its containers, the reason,
 // and what it waits for and until when, as the last SyncPod decided. It returns "" for a pod that no

@@ -228,6 +228,13 @@ func (m *podMemory) everStarted(name string) bool {
 	return ask(m, func(p *memory.Pod) bool { return p.Containers.EverStarted(name) })
 }
 
+// completed returns the status with what the runtime has lost or does not report.
+func (m *podMemory) completed(status *runtime.PodStatus) *runtime.PodStatus {
+	return ask(m, func(p *memory.Pod) *runtime.PodStatus {
+		return p.Instances.WithResources(p.Containers.WithStarts(p.Containers.WithSeen(status)))
+	})
+}
+
 // setDecided records the input of the last plan.
 func (m *podMemory) setDecided(in *actions.Input) {
 	m.mu.Lock()

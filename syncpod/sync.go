@@ -221,9 +221,7 @@ func (o inspecting) look(ctx context.Context, status *runtime.PodStatus) error {
 	o.syncer.postStopExited(ctx, o.pod, o.memory, status)
 	o.syncer.releaseMounts(o.memory, startIsOver(status))
 	o.record(ctx)
-	o.memory.do(func(p *podmemory.Pod) {
-		o.status = p.Instances.WithResources(p.Containers.WithStarts(p.Containers.WithSeen(status)))
-	})
+	o.status = o.memory.completed(status)
 	return nil
 }
 

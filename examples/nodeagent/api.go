@@ -13,6 +13,7 @@ import (
 	"github.com/podsync/podsync/runtime/foreign"
 	"github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/server"
+	"github.com/podsync/podsync/syncpod/source"
 	"github.com/podsync/podsync/syncpod/timeline"
 )
 
@@ -27,14 +28,14 @@ func (o options) recordTimeline(c *agent.Config) http.Handler {
 }
 
 // serveAPI serves the API that the commands use, until ctx ends, if -serve is set.
-func serveAPI(ctx context.Context, o options, agent *agent.Agent, conn *connection, history http.Handler, say func(string, ...any)) error {
+func serveAPI(ctx context.Context, o options, agent *agent.Agent, conn *connection, history http.Handler, manifests *source.Folder, say func(string, ...any)) error {
 	if o.serve == "" {
 		<-ctx.Done()
 		return nil
 	}
 	s, err := server.New(server.Config{
 		Agent: agent, Client: conn.Client, Stats: agent.Stats(), NodeName: o.node, StreamTransport: conn.streams,
-		Timeline:      history,
+		Timeline: history, Plan: planner{agent, manifests},
 		Authenticator: clientCertAuth{}, Authorizer: clientCertAuth{},
 	})
 	if err != nil {

@@ -146,6 +146,7 @@ Container "other" is left alone: it runs as it should. The runtime reports attem
 	if err := runCommand(t.Context(), []string{"get", "-o", "json"}, console{nil, &out, &out}); err != nil || !json.Valid(out.text.Bytes()) || !strings.Contains(out.String(), `"name": "web-n1"`) {
 		t.Errorf("get with %s: %v, %s", serveVariable, err, &out)
 	}
+	testPlans(t, a.manifests, do)
 	testFollowing(t, socket)
 	testForwarding(t, socket)
 	a.interrupt()

@@ -22,6 +22,8 @@ type command struct {
 	podOptional bool
 	// ports means that further arguments follow the pod.
 	ports bool
+	// usageCode is the exit code for a wrong command line, exitUsage by default.
+	usageCode int
 }
 
 // commands returns the commands, in the order of the help.
@@ -35,6 +37,8 @@ func commands() []command {
 		{name: "exec", args: "[-it] [NAMESPACE/]POD [-c CONTAINER] -- COMMAND [ARG...]", summary: "run a command in a container", do: execute, flags: streamFlags},
 		{name: "attach", args: "[-it] [NAMESPACE/]POD [-c CONTAINER]", summary: "attach to the process of a container", do: attach, flags: streamFlags},
 		{name: "port-forward", args: "[NAMESPACE/]POD [LOCAL:]PORT...", summary: "forward local ports to a pod", do: forwardPorts, ports: true},
+		{name: "plan", args: "[-o json] [-root FOLDER [-node NAME] [-manifests FOLDER]] FOLDER|FILE|-", summary: "print what these manifests would change, and why; nothing is changed",
+			do: printPlan, flags: planFlags, podOptional: true, usageCode: exitOther},
 		{name: "top", args: "[[NAMESPACE/]POD]", summary: "print the CPU and the memory in use", do: printTop, podOptional: true},
 		{name: "timeline", args: "[-o html|trace] [[NAMESPACE/]POD]", summary: "print what happened to the pods, as a page or a trace",
 			do: printTimeline, flags: timelineFlags, podOptional: true},
@@ -90,6 +94,13 @@ func printCommands(to io.Writer) {
 
 func getFlags(l *invocation, flags *flag.FlagSet) {
 	flags.StringVar(&l.output, "o", "", "json for the pods as an API server has them (default a table)")
+}
+
+func planFlags(l *invocation, flags *flag.FlagSet) {
+	flags.StringVar(&l.output, "o", "", "json (default a line for each pod and container)")
+	flags.StringVar(&l.root, "root", "", "`folder` with the state of an agent that does not run, to plan its next start (default: ask the running agent)")
+	flags.StringVar(&l.node, "node", "", "with -root, the `name` of the node (default the hostname)")
+	flags.StringVar(&l.manifests, "manifests", "", "with -root, the `folder` of the agent's manifests, if the manifests of the plan are in a copy")
 }
 
 func timelineFlags(l *invocation, flags *flag.FlagSet) {

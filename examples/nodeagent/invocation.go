@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -34,6 +35,7 @@ type invocation struct {
 	follow, previous, timestamps, stdin, tty bool
 	tail                                     int64
 	since                                    time.Duration
+	root, node, manifests                    string   // of plan, for an agent that does not run
 	names                                    []string // the arguments that are not flags
 	argv                                     []string // the arguments after --
 }
@@ -55,7 +57,7 @@ func runCommand(ctx context.Context, args []string, c console) error {
 		err = cmd.do(ctx, l)
 	}
 	if wrong := (wrongUsage{}); errors.As(err, &wrong) {
-		return &failure{exitUsage, cmd.usage(), wrong.error}
+		return &failure{cmp.Or(cmd.usageCode, exitUsage), cmd.usage(), wrong.error}
 	}
 	return l.didYouMean(ctx, err)
 }
@@ -116,11 +118,15 @@ func (l *invocation) dialEndpoint(ctx context.Context) (net.Conn, error) {
 
 // get sends a GET request to the agent.
 func (l *invocation) get(ctx context.Context, path string) (*http.Response, error) {
+	return l.send(ctx, http.MethodGet, path, nil)
+}
+
+func (l *invocation) send(ctx context.Context, method, path string, body io.Reader) (*http.Response, error) {
 	transport := &http.Transport{
 		DisableKeepAlives: true,
 		DialContext:       func(ctx context.Context, _, _ string) (net.Conn, error) { return l.dial(ctx) },
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://node"+path, nil)
+	req, err := http.NewRequestWithContext(ctx, method, "http://node"+path, body)
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@
 //	export PODSYNC_SERVE=unix:///run/podsync.sock
 //	nodeagent get [-o json] [POD]
 //	nodeagent explain POD
+//	nodeagent plan [-o json] FOLDER|FILE|-
 //	nodeagent logs [-f] [-p] [-tail N] [-since 5m] [-timestamps] POD [-c CONTAINER]
 //	nodeagent exec [-it] POD [-c CONTAINER] -- COMMAND
 //	nodeagent attach [-it] POD [-c CONTAINER]
@@ -28,7 +29,8 @@
 //
 // It exits with 0 when it was stopped, 2 for invalid arguments, 3 without permission for the runtime's socket or one of
 // its folders, 4 if there is no runtime, 5 if the runtime does not support CRI v1, and 1 for all other errors. nodeagent
-// exec exits with the code of its command.
+// exec exits with the code of its command. nodeagent plan exits with 0 if nothing would change, 2 if something would, and 1
+// for all errors.
 package main
 
 import (
@@ -55,6 +57,9 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	err := start(ctx, os.Args[1:])
+	if errors.Is(err, errChanges) {
+		os.Exit(exitChanges)
+	}
 	if err != nil && !errors.Is(err, flag.ErrHelp) {
 		fmt.Fprintln(os.Stderr, "nodeagent:", foreign.Text(err.Error()))
 		os.Exit(exitCode(err))
@@ -126,7 +131,7 @@ func run(ctx context.Context, o options, stdout *os.File) error {
 		s.say("No processes run: containers are simulated in memory. Volumes are real, and a hostPath is a path of this machine.")
 	}
 	defer func() { s.close("%s", o.farewell(running(agent.Pods()))) }()
-	return serve(ctx, agent, o.drain, s, func(ctx context.Context) error { return serveAPI(ctx, o, agent, conn, history, s.say) })
+	return serve(ctx, agent, o.drain, s, func(ctx context.Context) error { return serveAPI(ctx, o, agent, conn, history, manifests, s.say) })
 }
 
 // share makes mounts in volumes propagate to containers if the runtime runs processes. On failure, pods that do not

@@ -122,10 +122,9 @@ func (o options) check(rest []string) error {
 // complete sets defaults, and creates the folders.
 func (o *options) complete() (err error) {
 	if o.node == "" {
-		if o.node, err = os.Hostname(); err != nil {
+		if o.node, err = hostname(); err != nil {
 			return err
 		}
-		o.node = strings.ToLower(o.node)
 	}
 	sampled := o.manifests == ""
 	if !sampled && !o.createManifests {
@@ -153,6 +152,12 @@ func (o *options) complete() (err error) {
 		err = writeSamples(o.manifests)
 	}
 	return err
+}
+
+// hostname returns the default name of the node.
+func hostname() (string, error) {
+	name, err := os.Hostname()
+	return strings.ToLower(name), err
 }
 
 func (o *options) completeInMemory() (err error) {

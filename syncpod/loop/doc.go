@@ -80,6 +80,7 @@ package loop
 //	observer.go    records the progress of the work
 //	sink.go        statuses: kept, stored, passed on
 //	events.go      a queue before the event recorder
+//	preview.go     what a snapshot of a source would change
 //	pods.go, health.go  the state of each pod and of the agent, for the embedder
 //
 //	config.go      Config, and the defaults that need the Client;

@@ -8,6 +8,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/podsync/podsync/actions"
 	"github.com/podsync/podsync/podworkers"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/syncpod"
@@ -23,6 +24,7 @@ type syncer interface {
 	Observe(ctx context.Context, status *runtime.PodStatus)
 	ProbesChanged(pod types.UID)
 	Explain(pod types.UID) string
+	NextInput(pod types.UID, status *runtime.PodStatus) (actions.Input, bool)
 	RecordedPods(ctx context.Context) ([]types.UID, error)
 	Forget(ctx context.Context, pod types.UID) error
 }

@@ -43,6 +43,7 @@ var ways = []struct {
 	{"GET", "/metrics/cadvisor", "get", "metrics"},
 	{"GET", "/metrics/probes", "get", "metrics"},
 	{"GET", "/timeline", "get", "proxy"},
+	{"POST", "/plan", "create", "proxy"},
 	{"GET", "/timeline?format=trace", "get", "proxy"},
 	{"GET", "/healthz", "get", "healthz proxy"},
 	{"GET", "/healthz/syncloop", "get", "healthz proxy"},

@@ -29,6 +29,15 @@ func (s *Server) serveTimeline(a *answer, r *http.Request) error {
 	return nil
 }
 
+// servePlan serves what the embedder would do with other manifests.
+func (s *Server) servePlan(a *answer, r *http.Request) error {
+	if s.config.Plan == nil {
+		return notFound("this agent plans nothing")
+	}
+	s.config.Plan.ServeHTTP(a, r)
+	return nil
+}
+
 // serveResourceMetrics serves CPU and memory usage for metrics-server, in the text format of Prometheus, version 0.0.4.
 func (s *Server) serveResourceMetrics(a *answer, r *http.Request) error {
 	all, err := s.cpuAndMemory.get(r.Context(), s.known)

@@ -56,6 +56,9 @@ type Config struct {
 	// Timeline serves /timeline, the history of each pod. A *timeline.Timeline implements it. Default:
 	// the path does not exist.
 	Timeline http.Handler
+	// Plan serves POST /plan: what the manifests in the request would change. It must not change anything, and must bound
+	// what it reads. Default: the path does not exist.
+	Plan http.Handler
 
 	// Configz is the response of /configz, as JSON. It must not contain secrets. Default: the path does
 	// not exist.
@@ -69,7 +72,7 @@ type Config struct {
 
 	// NoDebugging rejects, with 405, everything that acts in containers or prints their logs, and
 	// the debugging endpoints: exec, attach, portForward, run, containerLogs, runningpods, configz,
-	// logs, timeline and explain. Default: they are served.
+	// logs, timeline, plan and explain. Default: they are served.
 	NoDebugging bool
 	// StreamIdleTimeout is the time without data after which a stream or a followed log ends.
 	// Default 4 h.

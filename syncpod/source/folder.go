@@ -64,6 +64,8 @@ type Folder struct {
 	// configs are the ConfigMaps and Secrets of the last snapshot, nil if the folder
 	// was never read.
 	configs atomic.Pointer[map[objectKey]metav1.Object]
+	// published are the files and counted objects of the last snapshot, nil before the first one.
+	published atomic.Pointer[published]
 }
 
 var (

@@ -36,6 +36,7 @@ func (f *Folder) snapshot(err error) Snapshot {
 	m.decide(f.counted)
 	m.put()
 	f.counted = m.counted
+	f.published.Store(&published{maps.Clone(f.files), m.counted})
 	if last := f.configs.Swap(&m.configs); last != nil {
 		m.ConfigsChanged = !maps.Equal(*last, m.configs)
 	}
