@@ -48,7 +48,7 @@
 //
 // The types are in input.go, container.go, plan.go and reason.go; observe.go caches facts about the
 // status that several rules use. print.go prints a plan; explain.go and why.go explain the decision
-// on one container; message.go has the messages of events about it.
+// on one container; effect.go names its effect; message.go has the messages of events about it.
 //
 // # What a pod looks like
 //

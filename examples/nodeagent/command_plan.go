@@ -14,6 +14,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/foreign"
 	"github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/loop"
 	"github.com/podsync/podsync/syncpod/source"
@@ -68,9 +69,7 @@ func printPlan(ctx context.Context, l *invocation) error {
 		return &failure{exitOther, "", err}
 	}
 	if l.output == "json" {
-		encoder := json.NewEncoder(l.out)
-		encoder.SetIndent("", "  ")
-		err = encoder.Encode(p)
+		err = printJSON(l.out, p, "  ")
 	} else {
 		printPreview(l.out, p)
 	}
@@ -173,10 +172,10 @@ func (l *invocation) planned() (planned, error) {
 // printPreview prints a line for each pod and container.
 func printPreview(to io.Writer, p loop.Preview) {
 	for _, text := range p.Errors {
-		fmt.Fprintln(to, "Error:", printable(text))
+		fmt.Fprintln(to, "Error:", foreign.Line(text))
 	}
 	for _, text := range p.Warnings {
-		fmt.Fprintln(to, "Warning:", printable(text))
+		fmt.Fprintln(to, "Warning:", foreign.Line(text))
 	}
 	t := tabwriter.NewWriter(to, 0, 0, 3, ' ', 0)
 	for _, pod := range p.Pods {
@@ -184,9 +183,9 @@ func printPreview(to io.Writer, p loop.Preview) {
 		if pod.Namespace != "default" {
 			name = pod.Namespace + "/" + name
 		}
-		fmt.Fprintf(t, "%s\t%v\t%s\n", name, pod.Effect, printable(pod.Reason))
+		fmt.Fprintf(t, "%s\t%v\t%s\n", foreign.Line(name), pod.Effect, foreign.Line(pod.Reason))
 		for _, c := range pod.Containers {
-			fmt.Fprintf(t, "  %s\t%v\t%s\n", c.Name, c.Effect, printable(c.Reason))
+			fmt.Fprintf(t, "  %s\t%v\t%s\n", foreign.Line(c.Name), c.Effect, foreign.Line(c.Reason))
 		}
 	}
 	t.Flush()
