@@ -152,6 +152,6 @@ func (c *Config) setDefaults() {
 		c.Observer = NopObserver{}
 	}
 	if c.Parts.Logs == nil {
-		c.Parts.Logs = logFiles{podLogs: podLogs{root: cmp.Or(c.Node.LogsRoot, sandbox.DefaultLogsRoot), links: c.Node.LogLinks}}
+		c.Parts.Logs = logFiles{podLogs: newPodLogs(cmp.Or(c.Node.LogsRoot, sandbox.DefaultLogsRoot), c.Node.LogLinks)}
 	}
 }

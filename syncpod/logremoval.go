@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -16,67 +17,146 @@ import (
 
 // podLogs removes the logs of pods, and the links to them. The name of each directory ends with the UID of its pod, so the
 // removal of a pod needs neither its definition nor a pass that has seen the pod.
-type podLogs struct{ root, links string }
+type podLogs struct {
+	root, links string
+	found       *sharedRead[logNames]
+}
+
+func newPodLogs(root, links string) podLogs {
+	return podLogs{root, links, newSharedRead[logNames]()}
+}
+
+// logNames are the directories of pods, and the links that lead into these, by UID. A pod has one directory, unless a
+// source has renamed it.
+type logNames struct {
+	directories, links map[types.UID][]string
+}
 
 // RemovePod removes the directory of a pod's logs and the links that lead into it. It may be called again.
 func (l podLogs) RemovePod(_ context.Context, uid types.UID) error {
 	if err := hostfs.Element("metadata.uid", string(uid)); err != nil {
 		return nil // the pod got no directory
 	}
-	return errors.Join(l.removeLinks(uid), l.removeDirectories(uid))
+	names, err := l.found.get(l.read)
+	return errors.Join(err,
+		removeNames(l.links, names.links[uid], (*os.Root).Remove),
+		removeNames(l.root, names.directories[uid], (*os.Root).RemoveAll))
 }
 
-// removeDirectories removes the directories of a pod. There is one, unless a source has renamed the pod.
-func (l podLogs) removeDirectories(uid types.UID) error {
-	return each(l.root, func(root *os.Root, name string) error {
-		if !isOfPod(name, uid) {
-			return nil
+// read finds the directories and the links of all pods.
+func (l podLogs) read() (logNames, error) {
+	found := logNames{map[types.UID][]string{}, map[types.UID][]string{}}
+	directories := each(l.root, func(_ *os.Root, name string) {
+		if uid, ok := podOfLogs(name); ok {
+			found.directories[uid] = append(found.directories[uid], name)
 		}
-		return root.RemoveAll(name)
 	})
-}
-
-// removeLinks removes the links to the logs of a pod.
-func (l podLogs) removeLinks(uid types.UID) error {
 	if l.links == "" {
-		return nil
+		return found, directories
 	}
-	return each(l.links, func(links *os.Root, name string) error {
+	return found, errors.Join(directories, each(l.links, func(links *os.Root, name string) {
 		to, err := links.Readlink(name)
 		if err != nil { // it is no link, or is gone
-			return nil
+			return
 		}
-		rest, ok := strings.CutPrefix(to, strings.TrimSuffix(l.root, "/")+"/")
-		if dir, _, _ := strings.Cut(rest, "/"); !ok || !isOfPod(dir, uid) {
-			return nil
+		rest, inRoot := strings.CutPrefix(to, strings.TrimSuffix(l.root, "/")+"/")
+		dir, _, _ := strings.Cut(rest, "/")
+		if uid, ok := podOfLogs(dir); ok && inRoot {
+			found.links[uid] = append(found.links[uid], name)
 		}
-		return links.Remove(name)
-	})
+	}))
 }
 
-// isOfPod reports whether a directory has the name <namespace>_<name>_<UID> of a pod's logs. A UID may contain an underscore;
-// the names of objects do not.
-func isOfPod(dir string, uid types.UID) bool {
-	name, ok := strings.CutSuffix(dir, "_"+string(uid))
-	return ok && strings.Count(name, "_") == 1
-}
-
-// each calls do for each name in a directory, and joins the errors. A directory or a file that does not exist is no error.
-func each(dir string, do func(root *os.Root, name string) error) error {
-	root, err := os.OpenRoot(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+// podOfLogs returns the UID in <namespace>_<name>_<UID>, the name of the directory of a pod's logs. A UID may contain an
+// underscore; the names of objects do not.
+func podOfLogs(dir string) (types.UID, bool) {
+	parts := strings.SplitN(dir, "_", 3)
+	if len(parts) < 3 {
+		return "", false
 	}
-	if err != nil {
-		return fmt.Errorf("logs: %w", err)
+	return types.UID(parts[2]), true
+}
+
+// each calls do for each name in a directory, which need not exist.
+func each(dir string, do func(root *os.Root, name string)) error {
+	root, err := openLogs(dir)
+	if root == nil {
+		return err
 	}
 	defer root.Close()
 	names, err := hostfs.Names(root, ".")
-	errs := []error{err}
 	for _, name := range names {
-		if err := do(root, name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		do(root, name)
+	}
+	return err
+}
+
+// removeNames removes names in a directory. A directory or a file that does not exist is no error.
+func removeNames(dir string, names []string, remove func(*os.Root, string) error) error {
+	if len(names) == 0 {
+		return nil
+	}
+	root, err := openLogs(dir)
+	if root == nil {
+		return err
+	}
+	defer root.Close()
+	var errs []error
+	for _, name := range names {
+		if err := remove(root, name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			errs = append(errs, fmt.Errorf("logs %s: %w", filepath.Join(dir, name), err))
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// openLogs returns nil if the directory does not exist.
+func openLogs(dir string) (*os.Root, error) {
+	root, err := os.OpenRoot(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("logs: %w", err)
+	}
+	return root, nil
+}
+
+// A sharedRead shares what one read returns with all callers that waited for it to begin. If 10,000 pods are removed
+// at once, a directory with their 10,000 names is read a few times, and not 10,000 times.
+type sharedRead[T any] struct {
+	turn chan struct{} // one read at a time
+	mu   sync.Mutex
+	next *pendingRead[T]
+}
+
+// A pendingRead has not begun, so that it will see all that its callers did before.
+type pendingRead[T any] struct {
+	done  chan struct{}
+	value T
+	err   error
+}
+
+func newSharedRead[T any]() *sharedRead[T] { return &sharedRead[T]{turn: make(chan struct{}, 1)} }
+
+// get returns what read returns, in a call that begins after get was called. Callers share the value, and do not modify it.
+func (s *sharedRead[T]) get(read func() (T, error)) (T, error) {
+	s.mu.Lock()
+	r, leads := s.next, s.next == nil
+	if leads {
+		r = &pendingRead[T]{done: make(chan struct{})}
+		s.next = r
+	}
+	s.mu.Unlock()
+	if leads {
+		s.turn <- struct{}{}
+		s.mu.Lock()
+		s.next = nil
+		s.mu.Unlock()
+		r.value, r.err = read()
+		close(r.done)
+		<-s.turn
+	}
+	<-r.done
+	return r.value, r.err
 }

@@ -1,15 +1,16 @@
 package rotate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -72,12 +73,17 @@ type Rotator struct {
 
 	mu sync.Mutex
 	// logs holds the logs of the containers that ran in the last pass, and of ended containers
-	// whose logs are not compressed yet, by container ID.
-	logs map[string]containerLog
+	// whose logs are not compressed yet, by container ID. pass counts the passes.
+	logs map[string]*containerLog
+	pass uint64
 }
 
-// logState is the state of a log. Only one goroutine at a time uses it.
-type logState struct {
+// A containerLog is the log of one container. Only one goroutine at a time uses it.
+type containerLog struct {
+	container, id       string
+	pod, directory, log string // pod is the name of the pod's directory below LogsRoot
+	// pass is the last one in which the container ran.
+	pass uint64
 	// tidied means that files of an interrupted earlier agent have been removed.
 	tidied bool
 	// due is the time of the next attempt after a failure, pause the current back-off. pause is
@@ -107,7 +113,7 @@ func New(c Config) (*Rotator, error) {
 	if err := c.Policy.Validate(); err != nil {
 		return nil, fmt.Errorf("rotate: Config.Policy.%w", err)
 	}
-	return &Rotator{config: c, compress: compress, logs: map[string]containerLog{}}, nil
+	return &Rotator{config: c, compress: compress, logs: map[string]*containerLog{}}, nil
 }
 
 // Rotate makes one pass over the logs of all running containers. When a log fails, Rotate continues
@@ -119,8 +125,7 @@ func New(c Config) (*Rotator, error) {
 func (r *Rotator) Rotate(ctx context.Context) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	running, ended := r.update()
-	rotated := each(ctx, toBeRead(running), func(log containerLog) error {
+	rotated := each(ctx, r.update(), func(log *containerLog) error {
 		if !r.isDue(log) {
 			return nil
 		}
@@ -128,13 +133,13 @@ func (r *Rotator) Rotate(ctx context.Context) error {
 	})
 	turns, cancel := context.WithTimeout(ctx, compressTime)
 	defer cancel()
-	return errors.Join(rotated, each(turns, inTurn(slices.Concat(running, ended)), func(log containerLog) error {
+	return errors.Join(rotated, each(turns, r.unfinished(), func(log *containerLog) error {
 		return r.compressLog(turns, log)
 	}))
 }
 
 // each calls do for each log until ctx ends, with limited concurrency.
-func each(ctx context.Context, logs []containerLog, do func(containerLog) error) error {
+func each(ctx context.Context, logs []*containerLog, do func(*containerLog) error) error {
 	errs := make([]error, len(logs))
 	slots := make(chan struct{}, parallel)
 	var workers sync.WaitGroup
@@ -152,71 +157,52 @@ func each(ctx context.Context, logs []containerLog, do func(containerLog) error)
 	return errors.Join(errs...)
 }
 
-// A containerLog is the log of one container.
-type containerLog struct {
-	*logState
-	container, id       string
-	pod, directory, log string // pod is the name of the pod's directory below LogsRoot
-}
-
-// update returns the logs of the running containers, one for each ID, and those of other containers with pending
-// compressions. It stores them, and drops all others.
-func (r *Rotator) update() (running, ended []containerLog) {
-	known := r.logs
-	r.logs = make(map[string]containerLog, len(known))
-	for _, uid := range slices.Sorted(slices.Values(r.config.Pods.UIDs())) {
+// update returns the logs that may be full, or that were never read, in the order of their IDs: of many logs, few in each
+// pass. It drops the logs of ended containers without pending compressions.
+func (r *Rotator) update() (full []*containerLog) {
+	r.pass++
+	now := time.Now()
+	for _, uid := range r.config.Pods.UIDs() {
 		status, _ := r.config.Pods.Get(uid)
 		if status == nil {
 			continue
 		}
 		for i := range status.Containers {
 			c := &status.Containers[i]
-			if _, twice := r.logs[c.ID.ID]; twice || c.State != runtime.ContainerRunning {
+			if c.State != runtime.ContainerRunning {
 				continue
 			}
-			log, exists := known[c.ID.ID]
-			if !exists {
+			log := r.logs[c.ID.ID]
+			if log == nil {
 				log = logOf(status, c)
+				r.logs[c.ID.ID] = log
 			}
-			r.logs[c.ID.ID] = log
-			running = append(running, log)
-			delete(known, c.ID.ID)
+			if log.pass != r.pass && !now.Before(log.due) && !now.Before(log.look) {
+				full = append(full, log)
+			}
+			log.pass = r.pass
 		}
 	}
-	maps.DeleteFunc(known, func(_ string, log containerLog) bool { return len(log.compressions) == 0 })
-	for _, id := range slices.Sorted(maps.Keys(known)) {
-		r.logs[id] = known[id]
-		ended = append(ended, known[id])
+	for id, log := range r.logs {
+		if log.pass != r.pass && len(log.compressions) == 0 {
+			delete(r.logs, id)
+		}
 	}
-	return running, ended
+	slices.SortFunc(full, func(a, b *containerLog) int { return strings.Compare(a.id, b.id) })
+	return full
 }
 
-func logOf(status *runtime.PodStatus, c *runtime.ContainerStatus) containerLog {
-	return containerLog{
-		logState: &logState{}, container: c.Name, id: c.ID.ID, pod: status.Namespace + "/" + status.Name,
+func logOf(status *runtime.PodStatus, c *runtime.ContainerStatus) *containerLog {
+	return &containerLog{
+		container: c.Name, id: c.ID.ID, pod: status.Namespace + "/" + status.Name,
 		directory: status.Namespace + "_" + status.Name + "_" + string(status.UID),
 		log:       strconv.FormatUint(uint64(c.Attempt), 10) + ".log",
 	}
 }
 
-// toBeRead returns the logs that may be full, or that were never read.
-func toBeRead(logs []containerLog) []containerLog {
-	now := time.Now()
-	var due []containerLog
-	for _, log := range logs {
-		if !now.Before(log.due) && !now.Before(log.look) {
-			due = append(due, log)
-		}
-	}
-	return due
-}
-
-// backsOff reports whether the log has failed and its back-off has not ended.
-func (s *logState) backsOff() bool { return time.Now().Before(s.due) }
-
 // isDue reports whether the log's directory must be read. For most logs it need not be: a single
 // stat decides that, and when the next one is needed.
-func (r *Rotator) isDue(log containerLog) bool {
+func (r *Rotator) isDue(log *containerLog) bool {
 	if !log.tidied {
 		return true
 	}
@@ -233,7 +219,7 @@ func (r *Rotator) isDue(log containerLog) bool {
 // settle records the result of a rotation or compression, and returns the error to report. While
 // compressions are pending, success does not reset the back-off: the rotation before a compression
 // that keeps failing succeeds each time.
-func (r *Rotator) settle(log containerLog, err error) error {
+func (r *Rotator) settle(log *containerLog, err error) error {
 	if err == nil {
 		log.tidied = true
 		if len(log.compressions) == 0 {
@@ -255,7 +241,7 @@ func (r *Rotator) settle(log containerLog, err error) error {
 }
 
 // rotate carries out the steps for a log, except compressions.
-func (r *Rotator) rotate(ctx context.Context, log containerLog) error {
+func (r *Rotator) rotate(ctx context.Context, log *containerLog) error {
 	root, err := r.open(log)
 	if errors.Is(err, fs.ErrNotExist) {
 		return errNoFile // the container logs elsewhere, or not at all
@@ -283,7 +269,7 @@ func (r *Rotator) rotate(ctx context.Context, log containerLog) error {
 var errNoFile = errors.New("the runtime writes no file")
 
 // open opens the directory of a log.
-func (r *Rotator) open(log containerLog) (*os.Root, error) {
+func (r *Rotator) open(log *containerLog) (*os.Root, error) {
 	for field, name := range map[string]string{"directory of the pod": log.directory, "name": log.container} {
 		if err := hostfs.Element(field, name); err != nil {
 			return nil, err
@@ -292,25 +278,23 @@ func (r *Rotator) open(log containerLog) (*os.Root, error) {
 	return openDirectory(r.config.LogsRoot, log.directory, log.container)
 }
 
-// inTurn returns the logs with pending compressions that do not back off, in the order of their
-// last service.
-func inTurn(logs []containerLog) []containerLog {
-	var order []*containerLog // pointers, because a sort of structs adds 6 kB to a program
-	for i := range logs {
-		if log := &logs[i]; len(log.compressions) > 0 && !log.backsOff() {
-			order = append(order, log)
+// unfinished returns the logs with pending compressions that do not back off, in the order of their last service.
+func (r *Rotator) unfinished() []*containerLog {
+	now := time.Now()
+	var logs []*containerLog
+	for _, log := range r.logs {
+		if len(log.compressions) > 0 && !now.Before(log.due) {
+			logs = append(logs, log)
 		}
 	}
-	slices.SortStableFunc(order, func(a, b *containerLog) int { return a.compressed.Compare(b.compressed) })
-	turns := make([]containerLog, len(order))
-	for i, log := range order {
-		turns[i] = *log
-	}
-	return turns
+	slices.SortFunc(logs, func(a, b *containerLog) int {
+		return cmp.Or(a.compressed.Compare(b.compressed), strings.Compare(a.id, b.id))
+	})
+	return logs
 }
 
 // compressLog compresses one log for at most compressTurn.
-func (r *Rotator) compressLog(ctx context.Context, log containerLog) error {
+func (r *Rotator) compressLog(ctx context.Context, log *containerLog) error {
 	ctx, cancel := context.WithTimeout(ctx, compressTurn)
 	defer cancel()
 	log.compressed = time.Now()

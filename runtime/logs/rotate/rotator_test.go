@@ -361,9 +361,8 @@ func TestOneContainerOfTwoPods(t *testing.T) {
 		r, err := New(Config{Pods: twoPods{}, Runtime: w, LogsRoot: root, Policy: Policy{MaxSize: 1000}})
 		must(t, err)
 		for range 3 {
-			running, _ := r.update()
-			if len(running) != 1 {
-				t.Fatalf("%d logs, want 1", len(running))
+			if logs := r.update(); len(logs) != 1 {
+				t.Fatalf("%d logs, want 1", len(logs))
 			}
 		}
 	})
