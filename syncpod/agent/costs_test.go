@@ -82,12 +82,24 @@ func (c *costs) intercept(ctx context.Context, method string, req, reply any, cc
 // The work of an agent is that of testdata/costs.txt. A change that adds work edits the file, and its author sees what the
 // change costs. The parts that measure this machine are off: eviction, and the garbage collection of images.
 func TestCosts(t *testing.T) {
+	compareCosts(t, "testdata/costs.txt", costsOf, 1, 100)
+}
+
+// PODSYNC_COSTS=1 counts the work for 10,000 pods, too, which takes a minute.
+func TestCostsOfManyPods(t *testing.T) {
+	if os.Getenv("PODSYNC_COSTS") == "" {
+		t.Skip("PODSYNC_COSTS is not set")
+	}
+	compareCosts(t, "testdata/costs-10000.txt", restCostsOf, 10000)
+}
+
+func compareCosts(t *testing.T, file string, costsOf func(t *testing.T, n *node, root string, pods int) string, counts ...int) {
+	t.Helper()
 	var seen strings.Builder
-	for _, pods := range []int{1, 100} {
+	for _, pods := range counts {
 		root := t.TempDir()
 		inBubble(t, critest.Config{LogsRoot: filepath.Join(root, "logs")}, func(t *testing.T, n *node) { seen.WriteString(costsOf(t, n, root, pods)) })
 	}
-	const file = "testdata/costs.txt"
 	if *rewrite {
 		if err := os.WriteFile(file, []byte(seen.String()), 0o644); err != nil {
 			t.Fatal(err)
@@ -98,58 +110,103 @@ func TestCosts(t *testing.T) {
 		t.Fatal(err)
 	}
 	if seen.String() != string(want) {
-		t.Errorf("%s has other counts (go test ./syncpod/agent -run TestCosts -rewrite records these):\n%s", file, seen.String())
+		t.Errorf("%s has other counts (go test ./syncpod/agent -run Costs -rewrite records these):\n%s", file, seen.String())
 	}
 }
 
-// costsOf returns the counts of a life of so many pods.
-func costsOf(t *testing.T, n *node, root string, pods int) string {
-	counts := &costs{counts: map[string]int{}}
-	var src *source.Push
-	start := func() *running {
-		src = source.NewStaticPush("file")
-		conn, err := n.Runtime.Dial(grpc.WithChainUnaryInterceptor(counts.intercept))
-		n.Must(err)
-		t.Cleanup(func() { conn.Close() })
-		return n.start([]source.Source{src}, func(c *agent.Config) {
-			c.Client = cri.NewClient(conn)
-			c.NoLogRotation, c.Sync.Node.LogsRoot = false, filepath.Join(root, "logs")
-			c.Workers.Observer = counts
-			c.Sync.Root = root
-		})
-	}
-	var text strings.Builder
-	report := func(what string) { text.WriteString(counts.take(fmt.Sprintf("%d pods, %s", pods, what))) }
-	a := start()
-	time.Sleep(time.Minute)
-	counts.take("")
-	all := make([]*v1.Pod, pods)
-	for i := range all {
+// A costed node runs agents whose work is counted.
+type costed struct {
+	*node
+	root   string
+	counts *costs
+	src    *source.Push
+	pods   []*v1.Pod
+	text   strings.Builder
+}
+
+func newCosted(n *node, root string, pods int) *costed {
+	c := &costed{node: n, root: root, counts: &costs{counts: map[string]int{}}, pods: make([]*v1.Pod, pods)}
+	for i := range c.pods {
 		id := fmt.Sprintf("web-%d", i)
-		all[i] = pod("file", id, id, forever)
+		c.pods[i] = pod("file", id, id, forever)
 	}
-	for i := range all { // one after another, as their work is counted, and not the order in which it is done
-		set(t, src, all[:i+1]...)
+	return c
+}
+
+// start starts an agent, to which set gives pods.
+func (n *costed) start(t *testing.T) *running {
+	t.Helper()
+	n.src = source.NewStaticPush("file")
+	conn, err := n.Runtime.Dial(grpc.WithChainUnaryInterceptor(n.counts.intercept))
+	n.Must(err)
+	t.Cleanup(func() { conn.Close() })
+	return n.node.start([]source.Source{n.src}, func(c *agent.Config) {
+		c.Client = cri.NewClient(conn)
+		c.NoLogRotation, c.Sync.Node.LogsRoot = false, filepath.Join(n.root, "logs")
+		c.Workers.Observer = n.counts
+		c.Sync.Root = n.root
+	})
+}
+
+func (n *costed) set(t *testing.T, pods ...*v1.Pod) {
+	t.Helper()
+	set(t, n.src, pods...)
+}
+
+// report adds the counts since the last report.
+func (n *costed) report(what string) {
+	n.text.WriteString(n.counts.take(fmt.Sprintf("%d pods, %s", len(n.pods), what)))
+}
+
+func (n *costed) idleHour() {
+	time.Sleep(10 * time.Minute)
+	n.counts.take("")
+	time.Sleep(time.Hour)
+	n.report("an idle hour")
+}
+
+// nextAgent reports the first minute of an agent that adopts the pods.
+func (n *costed) nextAgent(t *testing.T, before *running) {
+	t.Helper()
+	before.stop()
+	n.counts.take("")
+	n.start(t)
+	n.set(t, n.pods...)
+	time.Sleep(time.Minute)
+	n.report("the next agent's first minute")
+}
+
+// costsOf returns the counts of a life of so many pods.
+func costsOf(t *testing.T, node *node, root string, pods int) string {
+	n := newCosted(node, root, pods)
+	a := n.start(t)
+	time.Sleep(time.Minute)
+	n.counts.take("")
+	for i := range n.pods { // one after another, as their work is counted, and not the order in which it is done
+		n.set(t, n.pods[:i+1]...)
 		time.Sleep(5 * time.Second)
 	}
-	report("all started, one every 5 s")
-	time.Sleep(10 * time.Minute)
-	counts.take("")
-	time.Sleep(time.Hour)
-	report("an idle hour")
+	n.report("all started, one every 5 s")
+	n.idleHour()
 	n.Must(n.ExitContainer(n.instances("web-0").Containers[0].ID.ID, critest.Exit{Code: 1}))
 	time.Sleep(time.Minute)
-	report("a container exits, and is restarted")
-	a.stop()
-	counts.take("")
-	start()
-	set(t, src, all...)
-	time.Sleep(time.Minute)
-	report("the next agent's first minute")
-	set(t, src, all[1:]...)
+	n.report("a container exits, and is restarted")
+	n.nextAgent(t, a)
+	n.set(t, n.pods[1:]...)
 	time.Sleep(time.Minute)
 	// How often the runtime is listed during a stop depends on the order in which goroutines see the end of the container.
-	counts.drop("ListContainers", "ListPodSandbox", "entries of lists")
-	report("one pod is removed")
-	return text.String()
+	n.counts.drop("ListContainers", "ListPodSandbox", "entries of lists")
+	n.report("one pod is removed")
+	return n.text.String()
+}
+
+// restCostsOf returns the counts of pods that have been started at once: what their start costs depends on the order of its
+// calls.
+func restCostsOf(t *testing.T, node *node, root string, pods int) string {
+	n := newCosted(node, root, pods)
+	a := n.start(t)
+	n.set(t, n.pods...)
+	n.idleHour()
+	n.nextAgent(t, a)
+	return n.text.String()
 }
