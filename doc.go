@@ -1,7 +1,7 @@
-// Package podsync is the pod sync loop of a kubelet as a library: it
-// compares the desired pods with the state of the container runtime,
-// decides the next steps as a kubelet does, and carries them out over CRI. It opens no port,
-// reads no flag and has no global state, and its constructors start nothing.
+// Package podsync is the pod sync loop of a kubelet as a library: it compares the desired pods
+// with the container runtime's state, decides the next steps as a kubelet does, and carries them
+// out over CRI. It opens no port, reads no flag and has no global state, and its constructors
+// start nothing.
 //
 // This package has no code. Start with [github.com/podsync/podsync/syncpod/agent],
 // which is a whole agent, and with the programs in examples. Each public
@@ -110,9 +110,9 @@
 //
 // # Tests
 //
-// [github.com/podsync/podsync/runtime/cri/critest] is a runtime in memory, for tests
-// of podsync and of your agent: without root, in virtual time, with the known faults of
-// runtimes. examples/downstream has such tests.
+// [github.com/podsync/podsync/runtime/cri/critest] is a runtime in memory, for tests of podsync
+// and of your agent: without root, in virtual time, with the known runtime faults.
+// examples/downstream has such tests.
 //
 // docs/FAILURES.md explains the names of failures in comments and tests, such as S1 or W3.
 // docs/PARITY.md lists every deliberate deviation from a kubelet, with the upstream

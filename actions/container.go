@@ -34,7 +34,7 @@ func (k ContainerKind) String() string {
 	return "container"
 }
 
-// List returns the name of the list in the pod's spec, such as "initContainers".
+// List returns the list's name in the pod's spec, such as "initContainers".
 func (k ContainerKind) List() string {
 	switch k {
 	case InitContainer:

@@ -52,10 +52,10 @@
 //
 // # What a pod looks like
 //
-// The current instance of a container is the one with the highest attempt. An init or regular
-// container counts only in the sandbox that it ran in: its work in an earlier sandbox does not show
-// that the current one is initialized. If a status leaves SandboxID empty, the sandbox is unknown,
-// and the container counts as one of the current sandbox.
+// A container's current instance is the one with the highest attempt. An init or regular container counts only
+// in the sandbox that it ran in: its work in an earlier sandbox does not show that the current one is
+// initialized. If a status leaves SandboxID empty, the sandbox is unknown, and the container counts as one of
+// the current sandbox.
 //
 // To explain a pod that only an API server has reported, make the status from pod.Status: for each container,
 // the instance of its State, if that is running or terminated, with the RestartCount as the Attempt. If it is

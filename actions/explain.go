@@ -152,7 +152,7 @@ func subject(ref ContainerRef) string {
 	return strings.ToUpper(words[:1]) + words[1:]
 }
 
-// observed describes the status of a container.
+// observed describes a container's status.
 func (d *decision) observed(ref ContainerRef) string {
 	c := d.current(ref)
 	if c == nil {

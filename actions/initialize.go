@@ -51,9 +51,9 @@ func (d *decision) initialize() initState {
 	return state
 }
 
-// inSandbox returns the current instance of a container if it belongs to the
-// pod's sandbox. What an init container did in an earlier sandbox does not
-// count in this one (kubernetes #140309).
+// inSandbox returns a container's current instance if it belongs to the pod's
+// sandbox. What an init container did in an earlier sandbox does not count in
+// this one (kubernetes #140309).
 func (d *decision) inSandbox(ref ContainerRef) *runtime.ContainerStatus {
 	if c := d.current(ref); c.In(d.sandbox) {
 		return c
@@ -124,7 +124,7 @@ func (d *decision) judgeInit(ref ContainerRef, c *runtime.ContainerStatus) (verd
 	return verdict{kill: true, start: true, why: ContainerStateUnknown}, initWaits
 }
 
-// whyInitFailed returns PodInitFailed if that is certain. While the state of an init container is
+// whyInitFailed returns PodInitFailed if that is certain. While an init container's state is
 // unknown it is not certain, because the pod may still run.
 func (d *decision) whyInitFailed() Reason {
 	for i := range d.Pod.Spec.InitContainers {

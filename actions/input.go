@@ -19,14 +19,13 @@ type Input struct {
 	// exited in its sandbox is not started again.
 	//
 	// The API's defaults need not be set: an empty restart policy means Always, and the decision
-	// depends on no other default. The pod need not be valid for the API beyond the checks of
-	// Validate.
+	// depends on no other default. The pod need not be valid for the API beyond Validate's checks.
 	Pod *v1.Pod
 	// Status is the pod's status in the runtime. Nil means that the runtime has nothing of the pod.
 	// Containers whose names are not in Pod are ignored, unless the whole pod is killed.
 	Status *runtime.PodStatus
-	// Probes holds the last results of the declared probes, by container ID. A container without an
-	// entry has not been probed yet.
+	// Probes holds the declared probes' last results, by container ID. A container without an entry
+	// has not been probed yet.
 	Probes map[runtime.ContainerID]ProbeResults
 	// RestartAll requests that all containers are stopped and removed, so that the pod starts over
 	// in its sandbox (KEP-5532). RestartAllRequested reports whether an exit code requests it. Set
@@ -48,16 +47,16 @@ type Input struct {
 	// (kubernetes #109537). The caller must remove an entry when a later instance of the container has started, or
 	// when the instance runs and the plan does not stop it. Nil means that there is none.
 	Restarting []runtime.ContainerID
-	// AddressWait is set while the caller waits for the address of the latest sandbox, which has a
+	// AddressWait is set while the caller waits for the latest sandbox's address, which has a
 	// network but no address yet: the sandbox is not replaced for the lack of it, and nothing is
 	// started or resized in it (kubernetes #48510). The zero value means that the caller does not
 	// wait.
 	AddressWait Hold
 	// SandboxHold is set while the sandbox, or the node's preparation for it, backs off after a
-	// failure: nothing is started until it ends. StartHolds and ResizeHolds are the back-offs of
-	// containers by name, with the reasons CrashBackOff and FailureBackOff. CrashBackOff applies to
-	// a container that has exited, or that is stopped because a probe failed. The caller must
-	// remove an entry when its time is over. Nil means that nothing waits.
+	// failure: nothing is started until it ends. StartHolds and ResizeHolds are container back-offs
+	// by name, with the reasons CrashBackOff and FailureBackOff. CrashBackOff applies to a
+	// container that has exited, or that is stopped because a probe failed. The caller must remove
+	// an entry when its time is over. Nil means that nothing waits.
 	SandboxHold             Hold
 	StartHolds, ResizeHolds map[string]Hold
 	// PostStartPending are the running instances whose postStart handler is not known to have
@@ -77,7 +76,7 @@ type Input struct {
 type Hold struct {
 	// Reason is ReasonNone if there is no wait.
 	Reason Reason
-	// Until is the end of the wait, zero if unknown.
+	// Until is the wait's end, zero if unknown.
 	Until time.Time
 	// Message has details, such as the failure that caused the wait. It may be empty.
 	Message string
@@ -100,7 +99,7 @@ type ProbeResults struct {
 	Startup, Liveness, Readiness ProbeResult
 }
 
-// ProbeResult is the last result of one probe. The zero value is ProbePending.
+// ProbeResult is one probe's last result. The zero value is ProbePending.
 type ProbeResult uint8
 
 const (
@@ -182,8 +181,8 @@ func validateNames(pod *v1.Pod, names []string) error {
 	return nil
 }
 
-// nameBit hashes the name's ends and length to one of 64 bits, which usually differ between the
-// names of one pod.
+// nameBit hashes the name's ends and length to one of 64 bits, which usually differ between one
+// pod's names.
 func nameBit(name string) uint64 {
 	return 1 << ((7*uint(name[0]) + uint(name[len(name)-1]) + 3*uint(len(name))) % 64)
 }

@@ -16,7 +16,7 @@ type observation struct {
 	strays bool
 }
 
-// observe walks the status once. names are the names of the pod's containers, by position.
+// observe walks the status once. names are the pod's container names, by position.
 func (d *decision) observe(names []string) {
 	d.sandbox = d.Status.LatestSandbox()
 	if d.Status == nil {
@@ -47,7 +47,7 @@ func (d *decision) see(at int, c *runtime.ContainerStatus) {
 	}
 }
 
-// current returns the current instance of a container, nil if there is none.
+// current returns a container's current instance, nil if there is none.
 func (d *decision) current(ref ContainerRef) *runtime.ContainerStatus {
 	if at := position(d.Pod, ref); at < len(d.latest) {
 		return d.latest[at]

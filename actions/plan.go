@@ -34,15 +34,15 @@ type Plan struct {
 	// to have finished.
 	PostStart []PostStartStep
 	// Start are containers to create and start: ephemeral, then init, then
-	// regular ones, each in the order of the spec.
+	// regular ones, each in the spec's order.
 	Start []StartStep
 	// Resize lists running containers whose resources change in place. Those that need no more
 	// memory come first, to make room for the others.
 	Resize []ResizeStep
 	// Hold is why the plan has only KillPod although the pod should run: see Input.Blocked.
 	Hold Hold
-	// Invalid is the error of Input.Validate, nil if the input is valid. With an error the plan has
-	// no steps.
+	// Invalid is Input.Validate's error, nil if the input is valid. With an error the plan has no
+	// steps.
 	Invalid error
 }
 

@@ -84,8 +84,8 @@ func (r Reason) FailedProbe() bool { return r == LivenessFailed || r == StartupF
 // MarshalText returns what String does.
 func (r Reason) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 
-// String returns the reason as the end of a sentence, such as "its liveness
-// probe failed".
+// String returns the reason as a sentence's end, such as "its liveness probe
+// failed".
 func (r Reason) String() string {
 	if r >= reasons {
 		return "no known reason"

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// The defaults of Config.
+// Config's defaults.
 const (
 	DefaultInitial = 10 * time.Second
 	DefaultMax     = 300 * time.Second
@@ -32,7 +32,7 @@ type Backoff[K comparable] struct {
 	entries map[K]entry
 }
 
-// entry is the state of one key.
+// entry is one key's state.
 type entry struct {
 	// failures is the number of failures since the key was last forgotten.
 	failures int
@@ -76,10 +76,10 @@ func (e entry) check(now time.Time) (until time.Time, wait bool) {
 	return until, true
 }
 
-// Advance records a failure of the key at now, and returns the end of the wait: now if the key need not
-// wait. The wait begins at at, the time of the failure by the clock that recorded it, such as the finish time of
-// a container; the zero time means now. A failure with the same at as the last one changes nothing, so the
-// caller may report a failure each time it reads a status.
+// Advance records a failure of the key at now, and returns the wait's end: now if the key need not wait. The
+// wait begins at at, the time of the failure by the clock that recorded it, such as the finish time of a
+// container; the zero time means now. A failure with the same at as the last one changes nothing, so the caller
+// may report a failure each time it reads a status.
 func (b *Backoff[K]) Advance(key K, now, at time.Time) (until time.Time) {
 	e, news := b.after(key, now, at)
 	if !news {
@@ -102,7 +102,7 @@ func (b *Backoff[K]) Preview(key K, now, at time.Time) (until time.Time, wait bo
 	return e.check(now)
 }
 
-// after returns the state of a key after a failure, and whether the failure is new.
+// after returns a key's state after a failure, and whether the failure is new.
 func (b *Backoff[K]) after(key K, now, at time.Time) (e entry, news bool) {
 	e, ok := b.entries[key]
 	if !at.IsZero() && at.Equal(e.failure) {
@@ -155,8 +155,8 @@ func (b *Backoff[K]) delay(failures int) time.Duration {
 	return min(delay, longest)
 }
 
-// State is the state of one key. A program can store it, and restore it in another Backoff, so that a
-// wait continues there.
+// State is one key's state. A program can store it, and restore it in another Backoff, so that a wait
+// continues there.
 type State struct {
 	// Failures is the number of failures that count.
 	Failures int
@@ -166,16 +166,16 @@ type State struct {
 	Failure time.Time
 }
 
-// State returns the state of a key. The result is false if the key has none.
+// State returns a key's state. The result is false if the key has none.
 func (b *Backoff[K]) State(key K) (State, bool) {
 	e, ok := b.entries[key]
 	return State{Failures: e.failures, FailedAt: e.failedAt, Failure: e.failure}, ok
 }
 
-// mostFailures limits the failures of a restored key. All later waits are the longest.
+// mostFailures limits a restored key's failures. All later waits are the longest.
 const mostFailures = 64
 
-// Restore replaces the state of a key. The wait follows from the number of failures and from this Backoff's
+// Restore replaces a key's state. The wait follows from the number of failures and from this Backoff's
 // Config. A State without a failure forgets the key.
 func (b *Backoff[K]) Restore(key K, s State) {
 	if s.Failures <= 0 {

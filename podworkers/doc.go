@@ -154,10 +154,9 @@
 // running. In this package, kill means to stop one pod, drain means to stop all pods, and detach means to
 // end the work and leave the pods running.
 //
-// A Syncer must return soon after the cancellation of its context. It may get the same work again after it has succeeded.
-// It must not return nil from a stop while a container of the pod runs, and must not write to the pods and statuses.
-// Workers cannot end a call that does not return: its pod waits until it must stop, or stop sooner, and Run
-// returns only after the call.
+// A Syncer must return soon after its context's cancellation. It may get the same work again after it has succeeded. It must
+// not return nil from a stop while a container of the pod runs, and must not write to the pods and statuses. Workers cannot end
+// a call that does not return: its pod waits until it must stop, or stop sooner, and Run returns only after the call.
 //
 // docs/PARITY.md lists the deliberate deviations from the kubelet's pod workers.
 package podworkers

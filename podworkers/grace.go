@@ -7,7 +7,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// ownGrace returns the grace period of the pod itself, zero if it has none.
+// ownGrace returns the pod's grace period itself, zero if it has none.
 func ownGrace(pod *v1.Pod) int64 {
 	if pod.DeletionGracePeriodSeconds == nil && pod.Spec.TerminationGracePeriodSeconds == nil {
 		return 0
@@ -18,7 +18,7 @@ func ownGrace(pod *v1.Pod) int64 {
 // minimumGraceSeconds is the shortest grace period.
 const minimumGraceSeconds = 1
 
-// effectiveGrace returns the grace period of a pod in seconds: the shortest of the previous one,
+// effectiveGrace returns a pod's grace period in seconds: the shortest of the previous one,
 // metadata.deletionGracePeriodSeconds, and the request's. If none of them is set, it is
 // spec.terminationGracePeriodSeconds. A previous one of zero is not set, and pod may be nil. The shortest counts because
 // a pod can get many stop requests. A Syncer gets only one, so in lifecycle.PodGrace the request takes precedence.

@@ -9,7 +9,7 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// KnownPod is the state of one pod after Set.SyncKnownPods.
+// KnownPod is one pod's state after Set.SyncKnownPods.
 type KnownPod struct {
 	UID   types.UID
 	Phase Phase

@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// PodState is the state of a pod, for parts of an agent that act on pods outside of a Syncer: cleanup,
+// PodState is a pod's state, for parts of an agent that act on pods outside of a Syncer: cleanup,
 // probes, admission.
 type PodState struct {
 	// Known means that the Set knows the pod. Otherwise Phase and Removal are zero. Removal is
@@ -18,7 +18,7 @@ type PodState struct {
 	Terminated bool
 	// MayHaveRunningContainers means that a container of the pod may run or start.
 	MayHaveRunningContainers bool
-	// ShouldBeFinished means that only the removal of the pod is left to do.
+	// ShouldBeFinished means that only the pod's removal is left to do.
 	ShouldBeFinished bool
 	// TerminationRequested means that the pod must stop, or has stopped.
 	TerminationRequested bool
@@ -38,7 +38,7 @@ type PodState struct {
 	waitsFor types.UID
 }
 
-// String returns the phase, the reason of a removal, and what the pod waits for.
+// String returns the phase, a removal's reason, and what the pod waits for.
 func (s PodState) String() string {
 	if !s.Known {
 		return "not known"
@@ -59,8 +59,8 @@ func (s PodState) String() string {
 	return text
 }
 
-// State returns the state of a pod. If the Set does not know the UID, MayHaveRunningContainers alone is
-// true before the first SyncKnownPods; after it, ShouldBeFinished, ContainersShouldBeTerminating,
+// State returns a pod's state. If the Set does not know the UID, MayHaveRunningContainers alone is true
+// before the first SyncKnownPods; after it, ShouldBeFinished, ContainersShouldBeTerminating,
 // RuntimeShouldBeRemoved and ContentShouldBeRemoved are true.
 func (s *Set) State(uid types.UID) PodState {
 	p, known := s.pods[uid]

@@ -27,7 +27,7 @@ func (s *Set) orphan(p *state) Effects {
 	return Effects{Work: p.ready(), Stopped: p.takeWaiting(), Successors: s.statics.end(p.fullName, p.uid, s.mayStart)}
 }
 
-// orphan is the transition to the removal of the pod.
+// orphan is the transition to the pod's removal.
 func (s *state) orphan(why Removal) {
 	s.phase, s.removal, s.toRemove = Orphaned, why, true
 	s.deleted, s.stopping = true, true
@@ -60,7 +60,7 @@ func (s *state) remove(revision uint64) Work {
 	return w
 }
 
-// removed is the transition on the end of RemovePod. The pod is forgotten unless a running container was
+// removed is the transition on RemovePod's end. The pod is forgotten unless a running container was
 // found meanwhile.
 func (s *Set) removed(p *state, o Outcome) Effects {
 	p.inFlight = 0

@@ -23,7 +23,7 @@ type Set struct {
 	synced bool
 }
 
-// Update records an update of a pod. An error names the missing field, and the update changes nothing.
+// Update records a pod update. An error names the missing field, and the update changes nothing.
 func (s *Set) Update(now time.Time, u Update) (Effects, error) {
 	uid, err := u.uid()
 	if err != nil {
@@ -119,7 +119,7 @@ func (s *Set) Done(w Work, o Outcome) Effects {
 	return Effects{Work: p.ready()}
 }
 
-// working returns the pod of the work, and reports whether the work is in flight.
+// working returns the work's pod, and reports whether the work is in flight.
 func (s *Set) working(w Work) (p *state, inFlight bool) {
 	p, known := s.pods[w.UID]
 	return p, known && p.inFlight != 0 && p.inFlight == w.revision

@@ -9,8 +9,8 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// state is the state of one pod. Its methods are the transitions: they change only
-// the state of this pod, and return the effects.
+// state is one pod's state. Its methods are the transitions: they change only this
+// pod's state, and return the effects.
 type state struct {
 	uid   types.UID
 	phase Phase
@@ -30,7 +30,7 @@ type state struct {
 	unwanted bool
 	// recreated means that a source wants a new pod with the UID of this one.
 	recreated bool
-	// removal is the reason of the removal, NotRemoved before the pod is orphaned.
+	// removal is the removal's reason, NotRemoved before the pod is orphaned.
 	removal Removal
 	// toRemove means that RemovePod is due, for the first time or as a retry.
 	toRemove bool
@@ -45,7 +45,7 @@ type state struct {
 
 	// grace is the grace period in seconds, zero if it is not set.
 	grace int64
-	// deadline is the end of the grace period, zero if it has not begun.
+	// deadline is the grace period's end, zero if it has not begun.
 	deadline time.Time
 	// report is the first StopReport of the requests.
 	report *StopReport
@@ -64,8 +64,8 @@ type state struct {
 	waiting []StopID
 }
 
-// first returns the state of a new pod before its first update u. If the pod has finished at its source and has
-// no running container, an earlier agent has stopped it: only the cleanup is left, and may have been done already
+// first returns a new pod's state before its first update u. If the pod has finished at its source and has no
+// running container, an earlier agent has stopped it: only the cleanup is left, and may have been done already
 // (kubernetes #105527, #117019).
 func first(uid types.UID, u Update) *state {
 	s := &state{uid: uid, fullName: fullName(u), inRuntime: u.Pod != nil && u.RuntimePod != nil}
@@ -89,7 +89,7 @@ func anyAlive(status *runtime.PodStatus) bool {
 	return false
 }
 
-// update is the transition on an update of the pod. isNew is set for the first update.
+// update is the transition on a pod update. isNew is set for the first update.
 func (s *state) update(u Update, isNew bool, now time.Time) Effects {
 	if u.Pod != nil && u.Type != Kill {
 		s.unwanted = false
@@ -135,7 +135,7 @@ func (s *state) update(u Update, isNew bool, now time.Time) Effects {
 	return e
 }
 
-// definition returns the last definition of the pod, nil if only the runtime knows the pod.
+// definition returns the pod's last definition, nil if only the runtime knows the pod.
 func (s *state) definition() *v1.Pod {
 	switch {
 	case s.pending != nil && s.pending.Pod != nil:
@@ -225,7 +225,7 @@ func (s *state) beginStop(w *Work, now time.Time) {
 	}
 }
 
-// done is the transition on the end of the work in flight.
+// done is the transition on the work's end in flight.
 func (s *state) done(o Outcome) Effects {
 	work := s.inFlightType
 	s.inFlight = 0

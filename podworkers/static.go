@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// fullName returns the name that is unique among the pods of a node's sources.
+// fullName returns the name that is unique among a node's source pods.
 func fullName(u Update) string {
 	if u.Pod != nil {
 		return u.Pod.Name + "_" + u.Pod.Namespace
@@ -15,8 +15,8 @@ func fullName(u Update) string {
 }
 
 // statics lets static pods of one full name run one after the other, in the order of their first
-// updates: a source on the node may give the name of a pod to another pod at any time
-// (kubernetes #104743). The zero value has no pods.
+// updates: a source on the node may give a pod's name to another pod at any time (kubernetes
+// #104743). The zero value has no pods.
 type statics struct {
 	// running is the pod that holds each full name.
 	running map[string]types.UID

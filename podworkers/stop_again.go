@@ -5,10 +5,9 @@ import "time"
 // KillRuntimePod reports that containers of the pod may run although no pending work stops them: abandoned work has
 // returned, or the runtime has containers of a pod that is stopping or has stopped (kubernetes #139833).
 //
-// A syncing pod is synced again, and a terminating pod is stopped again. The containers of a terminated pod are
-// stopped with SyncTerminatingRuntimePod, and the pod stays in its phase; until that work has
-// succeeded, the pod counts as running and is not removed. An unknown pod is stopped like a pod that only
-// the runtime knows.
+// A syncing pod is synced again, and a terminating pod is stopped again. A terminated pod's containers are stopped
+// with SyncTerminatingRuntimePod, and the pod stays in its phase; until that work has succeeded, the pod counts as
+// running and is not removed. An unknown pod is stopped like a pod that only the runtime knows.
 func (s *Set) KillRuntimePod(now time.Time, pod RuntimePod) Effects {
 	p, known := s.pods[pod.UID]
 	if !known {
@@ -26,7 +25,7 @@ func (s *Set) KillRuntimePod(now time.Time, pod RuntimePod) Effects {
 	return Effects{Work: p.ready()}
 }
 
-// beginStopAgain is the transition to the work that stops the containers of a terminated pod.
+// beginStopAgain is the transition to the work that stops a terminated pod's containers.
 func (s *state) beginStopAgain(revision uint64) Work {
 	w := Work{UID: s.uid, Type: SyncTerminatingRuntimePod, revision: revision, RuntimePod: s.mayRun}
 	s.mayRun = nil
@@ -34,7 +33,7 @@ func (s *state) beginStopAgain(revision uint64) Work {
 	return w
 }
 
-// stoppedAgain is the transition on the end of that work. If the removal of the pod waited for it, the removal follows.
+// stoppedAgain is the transition on that work's end. If the removal of the pod waited for it, the removal follows.
 func (s *Set) stoppedAgain(p *state, pod *RuntimePod, o Outcome) Effects {
 	p.inFlight = 0
 	switch {
@@ -60,7 +59,7 @@ func (s *state) hasStopped() bool {
 	return s.phase >= Terminated && s.mayRun == nil && !s.stoppingAgain()
 }
 
-// isFinished reports whether only the removal of the pod is left to do.
+// isFinished reports whether only the pod's removal is left to do.
 func (s *state) isFinished() bool { return s.phase >= Finished && s.hasStopped() }
 
 // ready reports whether the pod has work that can start. The removal of a pod waits until

@@ -11,7 +11,7 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// UpdateType is the reason of an update.
+// UpdateType is an update's reason.
 type UpdateType uint8
 
 const (
@@ -22,7 +22,7 @@ const (
 	// Create reports a pod that is new at its source. If a pod with its UID is
 	// stopping, the new pod starts after the old one is forgotten.
 	Create
-	// Kill requests the termination of the pod.
+	// Kill requests the pod's termination.
 	Kill
 )
 
@@ -39,8 +39,8 @@ func (t UpdateType) String() string {
 	return "sync"
 }
 
-// Update reports the current state of one pod, or requests its termination. While work for the
-// pod is in flight only the last update is kept, because each one is complete.
+// Update reports one pod's current state, or requests its termination. While work for the pod
+// is in flight only the last update is kept, because each one is complete.
 type Update struct {
 	Type UpdateType
 	// Pod is the pod as its source has it. The Set keeps the pointer and passes it to later
@@ -49,13 +49,13 @@ type Update struct {
 	// RuntimePod without a Pod identifies a pod that only the runtime knows. Such a pod can
 	// only be killed: other types of updates are ignored.
 	//
-	// RuntimePod together with a Pod is used only in the first update of the pod: the runtime may have
-	// containers of the pod that an earlier agent started. If that pod is static and is deleted
-	// while it waits for another pod with its name, its containers are stopped before it finishes.
+	// RuntimePod together with a Pod is used only in the pod's first update: the runtime may have
+	// containers of the pod that an earlier agent started. If that pod is static and is deleted while
+	// it waits for another pod with its name, its containers are stopped before it finishes.
 	RuntimePod *RuntimePod
-	// Status is the last status of the pod from the runtime, nil if there is none. It is used only in
-	// the first update of a pod that has finished at its source: if no container runs, an earlier
-	// agent has stopped the pod, and only the cleanup is left.
+	// Status is the pod's last status from the runtime, nil if there is none. It is used only in the
+	// first update of a pod that has finished at its source: if no container runs, an earlier agent
+	// has stopped the pod, and only the cleanup is left.
 	Status *runtime.PodStatus
 	// Stop states how to stop the pod. It is used in updates that make the pod stop, or that arrive
 	// while it stops. In other updates, the request is answered at once.
@@ -95,13 +95,13 @@ type StopRequest struct {
 	// GracePeriodSeconds is the grace period in seconds; nil means the pod's own grace period, and
 	// values below 1 mean 1. It can only shorten the grace period of earlier requests.
 	GracePeriodSeconds *int64
-	// Report is the reason for the pod's status. If it is nil, the status has only the results of
-	// the containers. Only the first report of a pod is used.
+	// Report is the reason for the pod's status. If it is nil, the status has only the
+	// containers' results. Only a pod's first report is used.
 	Report *StopReport
 }
 
-// StopReport is the reason why the node stops a pod that its source still wants. The status of
-// the pod is Failed with this reason, whatever the exit codes of its containers are.
+// StopReport is the reason why the node stops a pod that its source still wants. The pod's
+// status is Failed with this reason, whatever its containers' exit codes are.
 type StopReport struct {
 	// Reason is status.reason of the pod, such as Evicted, Preempting or Terminated.
 	Reason string
@@ -119,7 +119,7 @@ type StopID uint64
 type WorkType uint8
 
 const (
-	// SyncPod brings the pod to the state of its definition.
+	// SyncPod brings the pod to its definition's state.
 	SyncPod WorkType = iota
 	// SyncTerminatingPod stops the pod and all its containers.
 	SyncTerminatingPod
@@ -131,7 +131,7 @@ const (
 	RemovePod
 )
 
-// String returns the name of the call.
+// String returns the call's name.
 func (t WorkType) String() string {
 	switch t {
 	case SyncTerminatingPod:
@@ -162,7 +162,7 @@ type Work struct {
 	RuntimePod *RuntimePod
 	// Removal is the reason of a RemovePod.
 	Removal Removal
-	// GracePeriodSeconds is the grace period of SyncTerminatingPod. Nil means the pod's own grace
+	// GracePeriodSeconds is SyncTerminatingPod's grace period. Nil means the pod's own grace
 	// period: there was no stop request.
 	GracePeriodSeconds *int64
 	// Deadline is the time by which SyncTerminatingPod must have stopped the pod: the earliest

@@ -100,8 +100,8 @@ func (w *Workers) fire(timer *time.Timer) {
 // in flight. Only the last update that arrives meanwhile is used; stop requests are never
 // lost. The caller must not modify the objects of the update afterwards.
 //
-// Update.Stop.ID is ignored; KillPod waits for the answer. An error means that the update is
-// rejected: ErrStopped, ErrDraining, or the name of the missing field.
+// Update.Stop.ID is ignored; KillPod waits for the answer. An error means that the update is rejected:
+// ErrStopped, ErrDraining, or the missing field's name.
 func (w *Workers) UpdatePod(u Update) error {
 	_, err := w.update(u, nil)
 	return err
@@ -137,7 +137,7 @@ func (w *Workers) work() {
 	}
 }
 
-// first returns the first job of a goroutine, nil if another goroutine has taken the work.
+// first returns a goroutine's first job, nil if another goroutine has taken the work.
 func (w *Workers) first() *job {
 	changes := changes{now: time.Now()}
 	w.mu.Lock()

@@ -47,7 +47,7 @@ func (w *Workers) RemoveOrphan(pod RuntimePod) {
 	w.scheduler.apply(pod.UID, w.scheduler.set.RemoveOrphan(pod), &changes)
 }
 
-// State returns the state of a pod; see [Set.State].
+// State returns a pod's state; see [Set.State].
 func (w *Workers) State(uid types.UID) PodState {
 	w.mu.Lock()
 	defer w.mu.Unlock()

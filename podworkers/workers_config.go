@@ -22,15 +22,15 @@ const (
 // failed together are not retried together. Exceptions are the waits between attempts to remove a
 // pod, and times that an error or a Result specifies.
 //
-// Failed work is retried after 2 s. Each further failure in a row doubles the wait, up to 30 s, or up to 1 min for the
-// removal of a pod. After a temporary error (see Syncer) the wait is 1 s. A call that was cancelled because the pod must stop
-// has 1 s to return; then it is abandoned, and the pod gets other work.
+// Failed work is retried after 2 s. Each further failure in a row doubles the wait, up to 30 s, or up to 1 min for a pod's
+// removal. After a temporary error (see Syncer) the wait is 1 s. A call that was cancelled because the pod must stop has 1 s
+// to return; then it is abandoned, and the pod gets other work.
 type Config struct {
 	// Syncer does the work. Required.
 	Syncer Syncer
-	// Status returns the status of a pod before each call of the Syncer. That status is newer than
-	// the end of the previous call. If Status is nil, the Syncer gets a nil status and must inspect the
-	// pod itself.
+	// Status returns a pod's status before each call of the Syncer. That status is newer than the
+	// previous call's end. If Status is nil, the Syncer gets a nil status and must inspect the pod
+	// itself.
 	Status StatusSource
 	// MaxConcurrent limits the concurrent calls of SyncPod, not counting abandoned ones. Further pods wait in a
 	// queue. Work that stops, cleans up or removes pods never waits. Zero means no limit.
@@ -39,10 +39,9 @@ type Config struct {
 	ResyncInterval time.Duration
 	// Observer receives events. Default: none.
 	Observer Observer
-	// Trace is called before each call of the Syncer, and returns the context of the call, derived
-	// from ctx. The contexts of all steps of the call, such as calls of the runtime, are derived from it. After the call,
-	// the workers call end with its error. Both functions must return soon; end must not be nil. Default: no
-	// tracing.
+	// Trace is called before each call of the Syncer, and returns the call's context, derived from ctx. The contexts of
+	// all steps of the call, such as calls of the runtime, are derived from it. After the call, the workers call end with
+	// its error. Both functions must return soon; end must not be nil. Default: no tracing.
 	Trace func(ctx context.Context, w Work) (traced context.Context, end func(error))
 	// Log records each change of a pod's phase, each failure and each abandoned work. The zero Logger
 	// is silent.

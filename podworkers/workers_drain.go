@@ -14,7 +14,7 @@ import (
 // of Drain read done without the lock, and also err once done is closed.
 type drain struct {
 	pending map[types.UID]struct{}
-	err     error // the reason of its end
+	err     error // its end's reason
 	done    chan struct{}
 }
 

@@ -7,7 +7,7 @@ import (
 
 var (
 	// ErrStopped is returned by Workers whose Run has ended or is about to end, and is the cause
-	// of the cancellation of their work. The pods keep running.
+	// of their work's cancellation. The pods keep running.
 	ErrStopped = errors.New("podworkers: the workers have stopped")
 	// ErrDraining is returned for a new pod after Drain was called.
 	ErrDraining = errors.New("podworkers: draining, no new pods are taken")
@@ -15,8 +15,8 @@ var (
 	ErrInterrupted = errors.New("podworkers: interrupted by a request to stop the pod")
 )
 
-// retryError is an error with the time of the next attempt, such as the end of a back-off. Workers find
-// it with errors.As.
+// retryError is an error with the time of the next attempt, such as a back-off's end. Workers find it
+// with errors.As.
 type retryError interface {
 	error
 	// RetryAt is the time of the next attempt. If it has passed, Workers wait 1 s. The

@@ -21,7 +21,7 @@ type job struct {
 	interrupted bool
 }
 
-// ended is the result of a job.
+// ended is a job's result.
 type ended struct {
 	Result
 	err error

@@ -10,9 +10,9 @@ import (
 // KillPod stops a pod, as UpdatePod does with a Kill, and waits until it has stopped. A nil error means
 // that no container of the pod runs, and none will start. If the pod has stopped before, KillPod returns at once.
 //
-// The workers retry the stop until it succeeds. The end of ctx ends only the wait. The error then wraps the
-// cause of ctx, and the error of the last attempt if that failed. ErrStopped means that Run ended before
-// the pod had stopped; pods stop only during Run. The type of the update and Stop.ID are ignored.
+// The workers retry the stop until it succeeds. The end of ctx ends only the wait. The error then wraps the cause
+// of ctx, and the last attempt's error if that failed. ErrStopped means that Run ended before the pod had
+// stopped; pods stop only during Run. The type of the update and Stop.ID are ignored.
 func (w *Workers) KillPod(ctx context.Context, u Update) error {
 	u.Type = Kill
 	answer := make(chan error, 1)

@@ -6,13 +6,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Observer receives the events of Workers, for metrics and traces. Workers call its methods from many
-// goroutines at once, without a lock, and wait for them: they must return soon. Embed NopObserver to
-// implement only some methods.
+// Observer receives Workers' events, for metrics and traces. Workers call its methods from many goroutines at
+// once, without a lock, and wait for them: they must return soon. Embed NopObserver to implement only some
+// methods.
 //
-// syncpod.Observer receives the steps of the work, pleg.Observer the events of the runtime, and
-// image.Observer the pulls. In an agent.Config this one is Workers.Observer; see syncpod.Observer for the
-// others.
+// syncpod.Observer receives the work's steps, pleg.Observer the runtime's events, and image.Observer the pulls.
+// In an agent.Config this one is Workers.Observer; see syncpod.Observer for the others.
 //
 // SyncStarted and SyncEnded of one pod alternate, unless work is abandoned, and have equal values of Work
 // for the same work. PodSeen, PhaseChanged and SyncAbandoned are called once each, by the goroutine
@@ -21,8 +20,8 @@ import (
 type Observer interface {
 	// PodSeen reports a new pod.
 	PodSeen(uid types.UID, at time.Time)
-	// PhaseChanged reports the next phase of a pod. Each pod is reported as Finished before it
-	// is reported as Forgotten.
+	// PhaseChanged reports a pod's next phase. Each pod is reported as Finished before it is
+	// reported as Forgotten.
 	PhaseChanged(uid types.UID, from, to Phase)
 	// SyncStarted reports the start of work.
 	SyncStarted(w Work)

@@ -8,7 +8,7 @@ type ready struct {
 	syncing, limit int
 }
 
-// queueID is the queue of a pod in ready.
+// queueID is a pod's queue in ready.
 type queueID uint8
 
 const (

@@ -16,7 +16,7 @@ type scheduler struct {
 	set    Set
 	pods   map[types.UID]*worker // those the Set knows
 	timers timers
-	// base is the context of all work: the context of Run, without its cancellation.
+	// base is the context of all work: Run's context, without its cancellation.
 	base  context.Context
 	ready ready
 	// spare is a finished job that can be reused.
@@ -44,7 +44,7 @@ func newScheduler(c *Config) scheduler {
 	}
 }
 
-// acceptable returns the UID of the pod of an update, or the reason why the update is rejected.
+// acceptable returns the UID of an update's pod, or the reason why the update is rejected.
 func (s *scheduler) acceptable(u Update) (types.UID, error) {
 	if s.stage == stopping {
 		return "", ErrStopped

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// timers holds the next due time of each pod; one timer of the Go runtime serves all pods. An idle pod is
-// due for a retry or a resync, a busy pod for the abandonment of its work.
+// timers holds the next due time of each pod; one timer of the Go runtime serves all pods. An idle pod is due for a
+// retry or a resync, a busy pod for its work's abandonment.
 //
 // Updates postpone most due times before they are reached. The pod then keeps its place in the heap until its old time,
 // and next inserts it again with the new one.
@@ -22,7 +22,7 @@ type timers struct {
 type timerEntry struct {
 	// due is the due time of the pod, zero if it has none.
 	due time.Time
-	// filed is the key of the pod in the heap, never after due.
+	// filed is the pod's key in the heap, never after due.
 	filed time.Time
 	// index is the pod's index in the heap, plus one; zero if it is not in the heap.
 	index int

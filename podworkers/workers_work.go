@@ -12,7 +12,7 @@ type worker struct {
 	uid types.UID
 	// state belongs to the Set and is only read.
 	state *state
-	// phase is the last reported phase of the pod.
+	// phase is the pod's last reported phase.
 	phase  Phase
 	queued queueID
 	// failures is the number of failures in a row; err is the last one.
@@ -111,7 +111,7 @@ func (s *scheduler) abandon(p *worker, changes *changes) {
 	s.apply(p.uid, s.set.Abandon(j.Work), changes)
 }
 
-// finish records the end of a job.
+// finish records a job's end.
 func (s *scheduler) finish(j *job, end ended, changes *changes) {
 	p := j.pod
 	if p.job != j {

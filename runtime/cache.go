@@ -27,7 +27,7 @@ type Cache struct {
 
 type cacheEntry struct {
 	status   *PodStatus // the status of the newest read that succeeded, nil if none succeeded
-	err      error      // the error of the newest read
+	err      error      // the newest read's error
 	observed time.Time  // when the newest read began, zero if the pod was never read
 	// present means that a list contained the pod. If observed is zero, its status has not been
 	// read yet.
@@ -39,7 +39,7 @@ type cacheEntry struct {
 
 // Set stores the result of a read of a pod, a status or an error, and the time when the read began.
 // Set ignores a read that began before the stored one, in whatever order the two end, and then
-// returns false. An error keeps the status of the previous read.
+// returns false. An error keeps the previous read's status.
 func (c *Cache) Set(uid types.UID, status *PodStatus, err error, observed time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -62,9 +62,9 @@ func (c *Cache) Set(uid types.UID, status *PodStatus, err error, observed time.T
 }
 
 // SetListed stores the UIDs of a list of all pods that began at observed. For every other pod the
-// list counts as a read without sandboxes and containers. SetListed deletes the entries of those
-// pods, so that a Cache holds no more pods than the runtime does. It keeps newer reads. The listed
-// pods are marked as present; Set stores their statuses.
+// list counts as a read without sandboxes and containers. SetListed deletes those pods' entries,
+// so that a Cache holds no more pods than the runtime does. It keeps newer reads. The listed pods
+// are marked as present; Set stores their statuses.
 func (c *Cache) SetListed(uids []types.UID, observed time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -91,7 +91,7 @@ func (c *Cache) SetListed(uids []types.UID, observed time.Time) {
 }
 
 // Get returns the status of the pod's newest successful read, nil if there is none or the runtime
-// does not have the pod, and the error of the newest read.
+// does not have the pod, and the newest read's error.
 func (c *Cache) Get(uid types.UID) (*PodStatus, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -101,10 +101,9 @@ func (c *Cache) Get(uid types.UID) (*PodStatus, error) {
 	return nil, nil
 }
 
-// Newer returns the result of the newest read if it began after since, and otherwise false: with equal times, a clock
-// does not show which came first.
-// For a pod that a list of all pods did not contain, the result is a status without sandboxes and
-// containers. The zero since accepts every read.
+// Newer returns the newest read's result if it began after since, and otherwise false: with equal times, a clock does
+// not show which came first. For a pod that a list of all pods did not contain, the result is a status without
+// sandboxes and containers. The zero since accepts every read.
 func (c *Cache) Newer(uid types.UID, since time.Time) (status *PodStatus, ok bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -128,8 +127,8 @@ func (c *Cache) WaitNewer(ctx context.Context, uid types.UID, since time.Time) (
 	}
 }
 
-// newerOrUpdated returns the result of a read after since, or else the channel that the next
-// read closes.
+// newerOrUpdated returns a read's result after since, or else the channel that the next read
+// closes.
 func (c *Cache) newerOrUpdated(uid types.UID, since time.Time) (status *PodStatus, updated chan struct{}, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -18,8 +18,8 @@ const (
 	AnnotationHash = "io.kubernetes.container.hash"
 	// AnnotationRestartCount is the attempt, in decimal.
 	AnnotationRestartCount = "io.kubernetes.container.restartCount"
-	// AnnotationTerminationMessagePath and AnnotationTerminationMessagePolicy are the fields of those
-	// names in the spec.
+	// AnnotationTerminationMessagePath and AnnotationTerminationMessagePolicy are those names' fields
+	// in the spec.
 	AnnotationTerminationMessagePath   = "io.kubernetes.container.terminationMessagePath"
 	AnnotationTerminationMessagePolicy = "io.kubernetes.container.terminationMessagePolicy"
 	// AnnotationPreStopHandler is the v1.LifecycleHandler to run before a stop, as JSON.
@@ -38,8 +38,8 @@ const AnnotationImageVolumes = "podsync.io/image-volumes"
 
 // Annotations that an agent writes to a pod. A kubelet writes the same annotations.
 const (
-	// AnnotationConfigSource is the source of the pod. A pod of any source except ConfigSourceAPI
-	// is a static pod.
+	// AnnotationConfigSource is the pod's source. A pod of any source except ConfigSourceAPI is a
+	// static pod.
 	AnnotationConfigSource = "kubernetes.io/config.source"
 	// AnnotationConfigHash is the UID assigned to a static pod.
 	AnnotationConfigHash = "kubernetes.io/config.hash"

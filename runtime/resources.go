@@ -6,9 +6,9 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// ContainerResources are the resources of a running container as its spec states them: those it was
+// ContainerResources are a running container's resources as its spec states them: those it was
 // created with or last resized to. The component that sets them records them, because a runtime
-// reports values rounded to the precision of cgroups. Zero means none.
+// reports values rounded to the cgroup precision. Zero means none.
 type ContainerResources struct {
 	// CPURequest and CPULimit are in thousandths of a CPU.
 	CPURequest int64 `json:"cpuRequest,omitempty"`
@@ -33,7 +33,7 @@ func ResourcesOf(pod *v1.PodSpec, c *v1.Container) ContainerResources {
 }
 
 // ReportedResources are the resources that a runtime reads from a container's cgroup, rounded to
-// the precision of cgroups. Nil means that the runtime did not report the value.
+// the cgroup precision. Nil means that the runtime did not report the value.
 type ReportedResources struct {
 	// CPURequest and CPULimit are in thousandths of a CPU.
 	CPURequest *int64 `json:"cpuRequest,omitempty"`

@@ -1,6 +1,6 @@
 package runtime
 
-// ContainerState is the state of a container, as in CRI's ContainerState. The zero value is
+// ContainerState is a container's state, as in CRI's ContainerState. The zero value is
 // ContainerUnknown.
 type ContainerState uint8
 
@@ -55,11 +55,11 @@ func (s SandboxState) String() string {
 type NamespaceMode uint8
 
 const (
-	// NamespacePod is shared by the containers of one pod.
+	// NamespacePod is shared by one pod's containers.
 	NamespacePod NamespaceMode = iota
 	// NamespaceContainer is private to one container.
 	NamespaceContainer
-	// NamespaceNode is the namespace of the node.
+	// NamespaceNode is the node's namespace.
 	NamespaceNode
 	// NamespaceTarget is the namespace of another, named container.
 	NamespaceTarget

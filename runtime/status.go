@@ -34,7 +34,7 @@ type SandboxStatus struct {
 	State SandboxState
 	// NetworkMode is the network namespace with which the sandbox was created.
 	NetworkMode NamespaceMode
-	// Attempt counts the sandboxes of the pod, from 0.
+	// Attempt counts the pod's sandboxes, from 0.
 	Attempt uint32
 	// Network is the sandbox's network, nil if the runtime reported none.
 	Network *SandboxNetwork
@@ -45,7 +45,7 @@ type SandboxStatus struct {
 	RuntimeHandler string
 }
 
-// SandboxNetwork is the network of a sandbox.
+// SandboxNetwork is a sandbox's network.
 type SandboxNetwork struct {
 	// IPs are the pod's addresses, the primary first. Empty until the network is set up, and for a
 	// sandbox in the node's network.
@@ -55,7 +55,7 @@ type SandboxNetwork struct {
 // ContainerStatus is one container as a runtime reports it. Each attempt to run a container of the
 // pod's spec is a container of its own.
 type ContainerStatus struct {
-	// Name is the name of the container in the pod's spec.
+	// Name is the container's name in the pod's spec.
 	Name string
 	// State is the container's state.
 	State ContainerState

@@ -19,7 +19,7 @@ import (
 type Input struct {
 	// Pod is the pod, required.
 	Pod *v1.Pod
-	// Attempt counts the sandboxes of the pod, from 0. Runtimes reserve a name that consists of the
+	// Attempt counts the pod's sandboxes, from 0. Runtimes reserve a name that consists of the
 	// pod's name and the attempt, so the attempt must increase.
 	Attempt uint32
 
@@ -46,13 +46,12 @@ type Input struct {
 	UserNamespace *runtimeapi.UserNamespace
 	// ExtraGroups are supplemental groups that the pod's volumes need.
 	ExtraGroups []int64
-	// Labels are added to those of the pod, such as the label of the owning agent. They take
+	// Labels are added to those of the pod, such as the owning agent's label. They take
 	// precedence over the pod's labels, but not over those that identify the pod.
 	Labels map[string]string
 }
 
-// GeneratePodSandboxConfig returns the configuration of the pod's sandbox. An error names the invalid field of the pod or of the
-// input.
+// GeneratePodSandboxConfig returns the pod's sandbox configuration. An error names the invalid field of the pod or of the input.
 func GeneratePodSandboxConfig(in Input) (*runtimeapi.PodSandboxConfig, error) {
 	if in.Pod == nil {
 		return nil, errors.New("sandbox: Input.Pod is required")

@@ -15,7 +15,7 @@ import (
 // that could not be applied; the configuration is usable nevertheless.
 //
 // The node's settings come first, then the pod's. Servers and searches that are listed twice are kept once. An option of
-// the pod replaces the node's option of the same name. The order of the lists is preserved.
+// the pod replaces the node's option of the same name. The lists' order is preserved.
 //
 // pod is required. An unknown dnsPolicy is an error; an empty one is ClusterFirst, the
 // API's default.
@@ -42,7 +42,7 @@ func GetPodDNS(pod *v1.Pod, node NodeDNS) (*runtimeapi.DNSConfig, []DNSWarning, 
 	return config, append(warnings, cut(config)...), nil
 }
 
-// dnsSource is the source of the configuration to which the pod's dnsConfig is added.
+// dnsSource is the configuration's source to which the pod's dnsConfig is added.
 type dnsSource uint8
 
 const (

@@ -8,7 +8,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// The limits of a resolver. The first is glibc's MAXNS; the others are the API's limits of a pod's dnsConfig
+// A resolver's limits. The first is glibc's MAXNS; the others are the API's limits of a pod's dnsConfig
 // (KEP-2595).
 const (
 	maxNameservers = 3

@@ -1,7 +1,6 @@
-// Package sandbox builds the configuration of a pod's sandbox, CRI's PodSandboxConfig: the environment
-// that its containers share.
+// Package sandbox builds a pod's sandbox configuration, CRI's PodSandboxConfig: the environment that its containers share.
 //
-// [GeneratePodSandboxConfig] is pure: it builds that message from a pod and the settings of the node. The parts that need these
+// [GeneratePodSandboxConfig] is pure: it builds that message from a pod and the node's settings. The parts that need these
 // settings are functions of their own: [GeneratePodHostname], [GetPodDNS], [BuildPodLogsDirectory] and [LookupRuntimeHandler].
 //
 // # Defaults

@@ -16,7 +16,7 @@ const (
 	maxKernelHostname = 64
 )
 
-// Hostname is the name of a pod's host, in two parts.
+// Hostname is a pod's host name, in two parts.
 type Hostname struct {
 	// Host is the hostname, without a domain.
 	Host string
@@ -47,7 +47,7 @@ func (h Hostname) Kernel(pod *v1.Pod) (string, error) {
 	return fqdn, nil
 }
 
-// GeneratePodHostname returns the hostname of a pod.
+// GeneratePodHostname returns a pod's hostname.
 //
 // The host is spec.hostname, or else the pod's name, truncated to the 63 characters of a DNS label. The domain is
 // <subdomain>.<namespace>.svc.<clusterDomain> for a pod with a spec.subdomain. A spec.hostnameOverride (KEP-4762)

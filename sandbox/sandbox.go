@@ -2,7 +2,7 @@ package sandbox
 
 import "context"
 
-// DefaultLogsRoot is where log shippers look for the logs of pods.
+// DefaultLogsRoot is where log shippers look for pod logs.
 const DefaultLogsRoot = "/var/log/pods"
 
 // NodeDNS is what a node knows about name resolution. Everything is optional.

@@ -25,7 +25,7 @@ func New(conn grpc.ClientConnInterface, folder string, sink syncpod.StatusSink) 
 	pods := source.NewStaticPush("mine")
 	made, err := agent.New(agent.Config{
 		Client: cri.NewClient(conn), Root: folder, Sources: []source.Source{pods},
-		NoEviction: true, // the disk of the test machine may be full
+		NoEviction: true, // the test machine's disk may be full
 		Sync:       syncpod.Config{RuntimeName: "critest", Sink: sink, Node: syncpod.Node{LogsRoot: folder + "/logs"}},
 	})
 	return &Agent{pods, made}, err

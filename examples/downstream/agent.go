@@ -1,6 +1,6 @@
 // Package downstream is a sample agent that shows how a program that embeds podsync tests its agent: see agent_test.go.
 // The tests need neither root nor a container runtime, and take no real time: they use a runtime in memory in virtual
-// time, and inject the known faults of runtimes.
+// time, and inject the known runtime faults.
 package downstream
 
 import (
@@ -27,7 +27,7 @@ type Agent struct {
 	statuses map[types.UID]v1.PodStatus
 }
 
-// New returns an agent that uses the given connection to a runtime; a test passes the connection of a runtime in
+// New returns an agent that uses the given connection to a runtime; a test passes a runtime's connection in
 // memory. The agent starts nothing until Run is called.
 func New(conn grpc.ClientConnInterface) (*Agent, error) {
 	a := &Agent{Pods: source.NewPush(), statuses: map[types.UID]v1.PodStatus{}}
@@ -35,7 +35,7 @@ func New(conn grpc.ClientConnInterface) (*Agent, error) {
 	a.Agent, err = agent.New(agent.Config{
 		Client:  cri.NewClient(conn),
 		Sources: []source.Source{a.Pods},
-		// The disk of the test machine may be full, and the runtime in memory writes no log files.
+		// The test machine's disk may be full, and the runtime in memory writes no log files.
 		NoEviction: true, NoLogRotation: true,
 		Sync: syncpod.Config{RuntimeName: "containerd", Sink: a},
 	})
@@ -50,7 +50,7 @@ func (a *Agent) SetPodStatus(_ context.Context, pod *v1.Pod, status v1.PodStatus
 	return nil
 }
 
-// Status returns the newest status of a pod.
+// Status returns a pod's newest status.
 func (a *Agent) Status(uid types.UID) v1.PodStatus {
 	a.mu.Lock()
 	defer a.mu.Unlock()

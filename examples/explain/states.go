@@ -85,7 +85,7 @@ func (n *node) add(c *v1.Container, s runtime.ContainerState) {
 	n.probes[id] = actions.ProbeResults{Liveness: actions.ProbeSuccess, Startup: actions.ProbeSuccess}
 }
 
-// first is the first container of the pod, app its first regular one.
+// first is the pod's first container, app its first regular one.
 func (n *node) first() *runtime.ContainerStatus { return &n.status.Containers[0] }
 func (n *node) app() *runtime.ContainerStatus {
 	return n.status.Latest(n.pod.Spec.Containers[0].Name)

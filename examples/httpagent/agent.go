@@ -170,7 +170,7 @@ func (a *Agent) Get(name types.NamespacedName) (v1.Pod, error) {
 	return v1.Pod{}, errNotFound
 }
 
-// lives returns the states of the pods. The caller must not hold mu: the loop calls the observer, which locks mu.
+// lives returns the pods' states. The caller must not hold mu: the loop calls the observer, which locks mu.
 func (a *Agent) lives() map[types.UID]loop.Pod {
 	lives := map[types.UID]loop.Pod{}
 	for _, life := range a.Pods() {

@@ -39,7 +39,7 @@ func (a *Agent) Handler() http.Handler {
 	return mux
 }
 
-// answer writes the result of a function: a status code, and a value as JSON.
+// answer writes a function's result: a status code, and a value as JSON.
 func answer(serve func(r *http.Request) (int, any, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
@@ -169,7 +169,7 @@ func decode(body io.Reader, value any) error {
 	return nil
 }
 
-// complete checks the metadata of a pod, and sets its name and namespace.
+// complete checks a pod's metadata, and sets its name and namespace.
 func complete(pod *v1.Pod, namespace, name string) error {
 	switch {
 	case pod.Kind != "" && pod.Kind != "Pod":

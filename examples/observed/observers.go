@@ -47,7 +47,7 @@ func (o containers) ContainerStopped(_ *v1.Pod, _ string, took time.Duration, er
 	o.observe("podsync_container_stop", took, "outcome", outcome(err))
 }
 
-// watcher counts inspections of the runtime.
+// watcher counts the runtime's inspections.
 type watcher struct {
 	pleg.NopObserver
 	*metrics

@@ -5,7 +5,7 @@
 //	go build -o /tmp/nodeagent ./examples/nodeagent
 //	go run ./examples/referee -- /tmp/nodeagent -runtime {endpoint} -manifests {manifests} -root {root} -pod-logs {logs} -node n1 -stop-unknown
 //
-// See docs/REFEREE.md for a kubelet, and for an agent in the process of a test.
+// See docs/REFEREE.md for a kubelet, and for an agent in a test's process.
 package main
 
 import (

@@ -35,14 +35,14 @@ Exit codes: 0 all promises kept that were judged, 1 some broken, 2 started wrong
 Flags:
 `
 
-// The exit codes of the command.
+// The command's exit codes.
 const (
 	exitBroken    = 1
 	exitUsage     = 2
 	exitNotPlayed = 3
 )
 
-// options are the flags of the command.
+// options are the command's flags.
 type options struct {
 	command                  []string
 	config, html, json, logs string

@@ -23,7 +23,7 @@ type cluster struct {
 	services   listers.ServiceLister
 }
 
-// supply sets the sources of these objects in a configuration.
+// supply sets these objects' sources in a configuration.
 func (c cluster) supply(config *syncpod.Config) {
 	config.Objects.Sources = env.Sources{ConfigMaps: c, Secrets: c, Services: c}
 	config.Objects.PullSecrets = c

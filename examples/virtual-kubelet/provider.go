@@ -141,7 +141,7 @@ func (p *Provider) GetPod(_ context.Context, namespace, name string) (*v1.Pod, e
 	return nil, errdefs.NotFoundf("pod %s/%s is not known", namespace, name)
 }
 
-// GetPodStatus returns the newest status of a pod.
+// GetPodStatus returns a pod's newest status.
 func (p *Provider) GetPodStatus(ctx context.Context, namespace, name string) (*v1.PodStatus, error) {
 	pod, err := p.GetPod(ctx, namespace, name)
 	if err != nil {
@@ -164,7 +164,7 @@ func (p *Provider) NotifyPods(_ context.Context, notify func(*v1.Pod)) {
 	p.notify = notify
 }
 
-// SetPodStatus passes the status of a pod to virtual-kubelet.
+// SetPodStatus passes a pod's status to virtual-kubelet.
 func (p *Provider) SetPodStatus(_ context.Context, pod *v1.Pod, status v1.PodStatus) error {
 	if known, notify := p.note(pod.UID, status); known != nil {
 		notify(known)

@@ -1,4 +1,4 @@
-// Package deadline reports whether the deadline of a call has passed.
+// Package deadline reports whether a call's deadline has passed.
 package deadline
 
 import (

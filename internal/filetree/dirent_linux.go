@@ -10,7 +10,7 @@ import (
 // A dirent is an entry as the kernel lists it.
 type dirent struct {
 	name string
-	// next is the position of the entry after it.
+	// next is the entry's position after it.
 	next int64
 }
 

@@ -15,7 +15,7 @@ var ErrChanged = errors.New("directories changed while they were walked")
 
 // An Entry is one file or directory of a tree, as the walk found it.
 type Entry struct {
-	// Name is the last element of the path, which may not be UTF-8; "." for the root.
+	// Name is the path's last element, which may not be UTF-8; "." for the root.
 	Name string
 	// Depth is the number of directories above it in the tree: 0 for the root.
 	Depth int

@@ -57,14 +57,14 @@ type walker struct {
 	levels []level
 	// open counts the levels that are open.
 	open int
-	// spare is the buffer of a closed level, for the next level.
+	// spare is a closed level's buffer, for the next level.
 	spare []byte
-	// mount is the mount of the root.
+	// mount is the root's mount.
 	mount string
 	// first is the first error that did not end the walk.
 	first error
-	// began is the start of the walk by the clock that stamps files; changed means that a directory
-	// has changed since.
+	// began is the walk's start by the clock that stamps files; changed means that a directory has
+	// changed since.
 	began   time.Time
 	changed bool
 }
@@ -110,9 +110,9 @@ func (w *walker) run(root int) error {
 	return w.first
 }
 
-// notice records whether the deepest directory, which has been read, has changed since the start of
-// the walk. A rename that hides a file from the walk changes the directory that the file leaves,
-// which the walk reads later.
+// notice records whether the deepest directory, which has been read, has changed since the walk's
+// start. A rename that hides a file from the walk changes the directory that the file leaves, which
+// the walk reads later.
 func (w *walker) notice() {
 	var stat syscall.Stat_t
 	if w.changed || syscall.Fstat(w.top().fd, &stat) != nil {
@@ -149,7 +149,7 @@ func (w *walker) one(name string) error {
 	return w.enter(fd, name)
 }
 
-// onMount reports whether an entry is on the mount of the root. The device does not decide: the
+// onMount reports whether an entry is on the root's mount. The device does not decide: the
 // files of an overlay may have other devices than its directories.
 func (w *walker) onMount(parent int, name string) bool {
 	const path = 0x200000 // O_PATH: nothing is opened
@@ -251,7 +251,7 @@ func (l *level) reopen(below int) error {
 	return nil
 }
 
-// read returns the next entry of a level, nil at the end.
+// read returns a level's next entry, nil at the end.
 func (w *walker) read(l *level) (*dirent, error) {
 	for {
 		if len(l.buffer) == 0 {

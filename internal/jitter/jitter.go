@@ -21,7 +21,7 @@ func fnv(s string) uint64 {
 	return h
 }
 
-// mix makes every bit of the result depend on every bit of h, as the last step of SplitMix64 does.
+// mix makes every bit of the result depend on every bit of h, as SplitMix64's last step does.
 func mix(h uint64) uint64 {
 	h = (h ^ h>>30) * 0xbf58476d1ce4e5b9
 	h = (h ^ h>>27) * 0x94d049bb133111eb

@@ -17,12 +17,12 @@ const (
 	briefly = 50 * time.Millisecond
 )
 
-// Answers are the last answers of a source, by request. That an object does not exist is an answer, too. The zero Answers knows
+// Answers are a source's last answers, by request. That an object does not exist is an answer, too. The zero Answers knows
 // none. Its methods may be called concurrently.
 type Answers[K comparable, T any] struct {
 	// Changed, if set, is called when an answer has changed.
 	Changed func()
-	// Size, if set, returns the size of an answer. Answers beyond Limit in all are not remembered.
+	// Size, if set, returns an answer's size. Answers beyond Limit in all are not remembered.
 	Size  func(T) int
 	Limit int
 

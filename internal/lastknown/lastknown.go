@@ -1,6 +1,6 @@
 // Package lastknown decides whether a container may start with the inputs that the node still has. A source, an API server, a
 // registry, a credential plugin or a volume that is unavailable neither stops nor delays the restart of a container whose
-// inputs have not changed. [Suffices] is the rule, and [Answers] remembers the answers of a source.
+// inputs have not changed. [Suffices] is the rule, and [Answers] remembers a source's answers.
 package lastknown
 
 import (
@@ -17,11 +17,11 @@ import (
 type Input int
 
 const (
-	// Answer is an answer of a source, such as a ConfigMap of a variable, or its absence. It counts until the source has
+	// Answer is a source answer, such as a ConfigMap of a variable, or its absence. It counts until the source has
 	// another one: a source that reports that an object was deleted is available.
 	Answer Input = iota
-	// Made was made on the node for the pod: the files of a volume, a mount, a sandbox, a cgroup. No answer of a source takes
-	// it away.
+	// Made was made on the node for the pod: a volume's files, a mount, a sandbox, a cgroup. No answer of a source takes it
+	// away.
 	Made
 )
 
@@ -29,7 +29,7 @@ const (
 const Patience = 2 * time.Second
 
 // Suffices reports whether a container may start with an input that the node has, although err prevented a newer one. It may
-// not after ctx, the context of the start, has ended.
+// not after ctx, the start's context, has ended.
 func Suffices(ctx context.Context, has Input, err error) bool {
 	return ctx.Err() == nil && (has == Made || Unavailable(err))
 }

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Processors measures whether the processors of the node are busy. Its methods must not be called
+// Processors measures whether the node's processors are busy. Its methods must not be called
 // concurrently. The zero value is ready to use.
 type Processors struct {
 	last ticks

@@ -1,6 +1,6 @@
-// Package linux holds the parts of CRI messages that the sandbox and the
-// containers of a pod have in common on Linux: cgroup limits, namespaces,
-// groups and SELinux labels.
+// Package linux holds the parts of CRI messages that the sandbox and a pod's
+// containers have in common on Linux: cgroup limits, namespaces, groups and
+// SELinux labels.
 //
 // The functions are pure. Their results share no memory with their arguments.
 package linux

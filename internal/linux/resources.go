@@ -7,7 +7,7 @@ import (
 	"github.com/podsync/podsync/internal/podresources"
 )
 
-// Amounts are the resources of a cgroup. A nil quantity is unset.
+// Amounts are a cgroup's resources. A nil quantity is unset.
 type Amounts struct {
 	CPURequest, CPULimit, MemoryLimit *resource.Quantity
 }

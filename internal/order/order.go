@@ -4,7 +4,8 @@ package order
 
 import "slices"
 
-// By returns pointers to the elements of a slice, in the order of compare. Equal elements keep their order. It does not modify the slice.
+// By returns pointers to a slice's elements, in the order of compare. Equal elements keep their order. It does not modify the
+// slice.
 func By[T any](list []T, compare func(a, b *T) int) []*T {
 	sorted := make([]*T, len(list))
 	for i := range list {
@@ -14,7 +15,7 @@ func By[T any](list []T, compare func(a, b *T) int) []*T {
 	return sorted
 }
 
-// Sorted returns the elements of a slice in the order of compare, nil for no elements. It does not modify the slice.
+// Sorted returns a slice's elements in the order of compare, nil for no elements. It does not modify the slice.
 func Sorted[T any](list []T, compare func(a, b *T) int) (sorted []T) {
 	for _, p := range By(list, compare) {
 		sorted = append(sorted, *p)

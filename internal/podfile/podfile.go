@@ -23,11 +23,11 @@ const (
 	maxSize = 4 << 20
 )
 
-// Dir is the path of a directory. It is created with the first file. Its methods may be called
+// Dir is a directory's path. It is created with the first file. Its methods may be called
 // concurrently for different pods. Errors name the pod.
 type Dir string
 
-// Read returns the contents of a pod's file. The error is fs.ErrNotExist if there is no file.
+// Read returns a pod's file contents. The error is fs.ErrNotExist if there is no file.
 func (d Dir) Read(pod types.UID) ([]byte, error) {
 	path, err := d.path(pod)
 	if err != nil {
@@ -46,9 +46,9 @@ func read(dir, name string) ([]byte, error) {
 	return hostfs.Read(root, name, maxSize)
 }
 
-// Replace writes a pod's file. With sync, the content of the file is on the disk when Replace returns, but possibly not
-// its name; see [Dir.Sync]. Replace rejects a text of more than 4 MiB, because Read would reject it. Calls for one pod
-// must not overlap.
+// Replace writes a pod's file. With sync, the file's content is on the disk when Replace returns, but possibly not its
+// name; see [Dir.Sync]. Replace rejects a text of more than 4 MiB, because Read would reject it. Calls for one pod must
+// not overlap.
 func (d Dir) Replace(pod types.UID, text []byte, sync bool) error {
 	path, err := d.path(pod)
 	if err != nil {
@@ -120,7 +120,7 @@ func (d Dir) List() ([]types.UID, error) {
 			pods = append(pods, types.UID(uid))
 		}
 	}
-	slices.Sort(pods) // in the order of files, a-1.json is before a.json
+	slices.Sort(pods) // in the file order, a-1.json is before a.json
 	return pods, nil
 }
 
@@ -134,7 +134,7 @@ func (d Dir) path(pod types.UID) (string, error) {
 	return filepath.Join(string(d), string(pod)+suffix), nil
 }
 
-// check returns an error if a UID cannot be the name of a file. Names that begin with a dot are
+// check returns an error if a UID cannot be a file's name. Names that begin with a dot are
 // temporary files.
 func check(pod types.UID) error {
 	if err := hostfs.Element("metadata.uid", string(pod)); err != nil {

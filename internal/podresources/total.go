@@ -13,9 +13,9 @@ func Requests(r *v1.ResourceRequirements) v1.ResourceList { return r.Requests }
 // Limits returns the limits.
 func Limits(r *v1.ResourceRequirements) v1.ResourceList { return r.Limits }
 
-// Total returns the maximum of one resource that the pod uses at any time, nil if no container has
-// it: the sum over regular containers and sidecars or, if larger, the sum over an init container and
-// the sidecars started before it (KEP-753). Resources of the pod as a whole (KEP-2837) replace the sum.
+// Total returns the maximum of one resource that the pod uses at any time, nil if no container has it:
+// the sum over regular containers and sidecars or, if larger, the sum over an init container and the
+// sidecars started before it (KEP-753). The pod's resources as a whole (KEP-2837) replace the sum.
 func Total(spec *v1.PodSpec, list func(*v1.ResourceRequirements) v1.ResourceList, name v1.ResourceName) *resource.Quantity {
 	if spec.Resources != nil {
 		if q, ok := list(spec.Resources)[name]; ok {

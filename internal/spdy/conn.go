@@ -29,7 +29,7 @@ type Conn struct {
 	turn  chan struct{}
 	buf   []byte
 	next  uint32 // the next stream to open
-	begun bool   // the compression of headers
+	begun bool   // the header compression
 
 	pings atomic.Uint32
 	// answering has a value for each ping that is being answered.
@@ -73,8 +73,8 @@ type Message struct {
 	Data   []byte // until the next Read
 }
 
-// Read returns the next message, with data in chunks of bounded size. It returns io.EOF when the peer has announced the
-// end of its messages, or has closed the connection between two frames.
+// Read returns the next message, with data in chunks of bounded size. It returns io.EOF when the peer has announced its
+// messages' end, or has closed the connection between two frames.
 func (c *Conn) Read() (Message, error) {
 	for {
 		if c.left > 0 {
@@ -99,7 +99,7 @@ func (c *Conn) Read() (Message, error) {
 	}
 }
 
-// readPiece reads some of the data of a frame.
+// readPiece reads some of a frame's data.
 func (c *Conn) readPiece() (Message, error) {
 	n, err := c.r.Read(c.piece[:min(c.left, len(c.piece))])
 	c.left -= n
@@ -132,7 +132,7 @@ func (c *Conn) control(f frame) (m Message, known bool, err error) {
 	return m, false, nil
 }
 
-// opened reads the header of a stream.
+// opened reads a stream's header.
 func (c *Conn) opened(f frame, body []byte) (m Message, known bool, err error) {
 	if !c.server || len(body) < 6 {
 		return m, false, fmt.Errorf("spdy: stream %d cannot be opened like this", f.stream)
@@ -199,7 +199,7 @@ func (c *Conn) Write(stream uint32, data []byte) error {
 	return c.send(stream, data, 0)
 }
 
-// CloseWrite ends a stream in the direction of the peer.
+// CloseWrite ends a stream in the peer's direction.
 func (c *Conn) CloseWrite(stream uint32) error { return c.send(stream, nil, flagFin) }
 
 func (c *Conn) send(stream uint32, data []byte, flags byte) error {

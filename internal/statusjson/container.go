@@ -1,5 +1,5 @@
-// Package statusjson converts the status of a pod to JSON and back, to persist it for a later agent. Files on disks contain
-// the names: fields may be added, and none may be renamed.
+// Package statusjson converts a pod's status to JSON and back, to persist it for a later agent. Files on disks contain the
+// names: fields may be added, and none may be renamed.
 //
 // Resources, users and networks have their names in the tags of package runtime. Containers and
 // sandboxes need types of their own here: a state is written as a word, a status with an unknown

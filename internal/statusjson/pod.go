@@ -47,7 +47,7 @@ func OfPod(s *runtime.PodStatus) *Pod {
 	return p
 }
 
-// Status returns the recorded status of a pod. It drops items with an unknown state or network,
+// Status returns a pod's recorded status. It drops items with an unknown state or network,
 // which a later version has written; their status is then read again.
 func (p *Pod) Status(uid types.UID, namespace, name string) *runtime.PodStatus {
 	s := &runtime.PodStatus{UID: uid, Name: name, Namespace: namespace}

@@ -1,4 +1,4 @@
-// Package utf decodes texts in the encodings of Unicode: tools such as PowerShell write UTF-16.
+// Package utf decodes texts in Unicode's encodings: tools such as PowerShell write UTF-16.
 package utf
 
 import (

@@ -19,11 +19,11 @@ type Conn struct {
 	client bool
 
 	// in is the frame being read, size the length of its message so far. more is set between the
-	// chunks and the frames of a message.
+	// chunks and a message's frames.
 	in   frame
 	size int
 	more bool
-	// piece is the last result of ReadPiece.
+	// piece is ReadPiece's last result.
 	piece []byte
 
 	// turn has a value while no goroutine writes. It is not a mutex, so that tests in virtual time
@@ -76,7 +76,7 @@ func (c *Conn) ReadPiece() (piece []byte, first, last bool, err error) {
 	return c.piece, first, false, nil
 }
 
-// nextFrame reads the head of the next frame of a message. It answers frames that control the connection.
+// nextFrame reads the head of a message's next frame. It answers frames that control the connection.
 func (c *Conn) nextFrame() error {
 	for {
 		if !c.more {

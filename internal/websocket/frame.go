@@ -25,7 +25,7 @@ const (
 // maxControl is the maximum size of a frame that controls the connection.
 const maxControl = 125
 
-// maxPiece is the size of a chunk in which messages are read, in bytes.
+// maxPiece is a chunk's size in which messages are read, in bytes.
 const maxPiece = 32 << 10
 
 // A frame is a part of a message, or a control frame of the connection. Its data has not been read yet.

@@ -54,7 +54,7 @@ func Check(r *http.Request) error {
 	return nil
 }
 
-// Accept upgrades the connection of a request to a WebSocket. read is the reader that has read the request. The
+// Accept upgrades a request's connection to a WebSocket. read is the reader that has read the request. The
 // protocol is the first one of protocols that the client offers. On failure Accept answers the request with the
 // error, and the caller keeps the connection.
 func Accept(conn net.Conn, read *bufio.Reader, r *http.Request, protocols ...string) (ws *Conn, protocol string, err error) {

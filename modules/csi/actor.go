@@ -27,7 +27,7 @@ func (m *Manager) enqueue(id VolumeID) {
 	}
 }
 
-// work executes the steps of one volume, one at a time.
+// work executes one volume's steps, one at a time.
 func (m *Manager) work(ctx context.Context, id VolumeID, e *entry) {
 	for ctx.Err() == nil {
 		select {
@@ -306,7 +306,7 @@ func (e *entry) conditionOf(key StepKey) Condition {
 	return Absent
 }
 
-// set sets the result of a step. A pod's volume stays Present while it is republished. The caller holds the lock.
+// set sets a step's result. A pod's volume stays Present while it is republished. The caller holds the lock.
 func (e *entry) set(key StepKey, c Condition) {
 	switch key.Action {
 	case Stage, Unstage:
@@ -318,7 +318,7 @@ func (e *entry) set(key StepKey, c Condition) {
 	}
 }
 
-// podFor returns the pod of a step. If the step concerns all pods, it returns a pod that has the volume, or else one that
+// podFor returns a step's pod. If the step concerns all pods, it returns a pod that has the volume, or else one that
 // wants it, and prefers one with the PersistentVolume of the record. The caller holds the lock.
 func (e *entry) podFor(uid types.UID) Pod {
 	if u := e.record.Pods[uid]; u != nil {
@@ -341,7 +341,7 @@ func (e *entry) podFor(uid types.UID) Pod {
 	return pod
 }
 
-// backendOf returns the backend that carries out the steps of a volume. It returns false while the driver is not
+// backendOf returns the backend that carries out a volume's steps. It returns false while the driver is not
 // registered. The caller holds the lock.
 func (m *Manager) backendOf(e *entry) (backend, bool) {
 	if e.record.Source.Plugin != csiPlugin {

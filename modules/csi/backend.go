@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// A backend carries out the steps of a volume. Each method may be called again after a failure. If the error wraps
+// A backend carries out a volume's steps. Each method may be called again after a failure. If the error wraps
 // errNotStarted, or is final, nothing has changed.
 type backend interface {
 	stage(ctx context.Context, s *source, pod Pod) error

@@ -29,13 +29,13 @@ const (
 
 // Config configures a Manager.
 type Config struct {
-	// Root is the root directory of the agent, an absolute path: the Root of syncpod.Config. Volumes are below it in a
+	// Root is the agent's root directory, an absolute path: the Root of syncpod.Config. Volumes are below it in a
 	// kubelet's layout, and records of them in its directory csi. Required.
 	Root string
-	// Node is the name of the node, which is part of the names of VolumeAttachments. Required if there is an
+	// Node is the node's name, which is part of VolumeAttachments' names. Required if there is an
 	// Objects.Attachment.
 	Node string
-	// Objects gets the claims, PersistentVolumes and secrets of pods. [Static] returns Objects for an agent without an API
+	// Objects gets the claims, PersistentVolumes and pod secrets. [Static] returns Objects for an agent without an API
 	// server.
 	Objects Objects
 	// Drivers are connections to drivers that need not register, by name. The caller closes them after Run has
@@ -50,7 +50,7 @@ type Config struct {
 	Log logr.Logger
 }
 
-// New returns a Manager that has read the records of an earlier agent. It changes nothing on the node.
+// New returns a Manager that has read an earlier agent's records. It changes nothing on the node.
 func New(c Config) (*Manager, error) {
 	if !filepath.IsAbs(c.Root) {
 		return nil, fmt.Errorf("csi: Config.Root is %q, want an absolute path", c.Root)
@@ -84,8 +84,8 @@ func New(c Config) (*Manager, error) {
 	return m, nil
 }
 
-// restore reads the records of an earlier agent. It leaves a record that cannot be read in place: the directory of the
-// pod stays as long as something is mounted in it.
+// restore reads an earlier agent's records. It leaves a record that cannot be read in place: the directory of the pod
+// stays as long as something is mounted in it.
 func (m *Manager) restore() {
 	records, err := readRecords(m.layout)
 	if err != nil {

@@ -21,19 +21,18 @@ type Condition string
 const (
 	// Absent means that the operation has not been done, or has been undone.
 	Absent Condition = ""
-	// Uncertain means that the outcome of a call is unknown, or that the call failed half-way. The volume may be in
-	// use.
+	// Uncertain means that a call's outcome is unknown, or that the call failed half-way. The volume may be in use.
 	Uncertain Condition = "Uncertain"
 	// Present means that the operation has been done.
 	Present Condition = "Present"
 )
 
-// State is the state of each volume on the node.
+// State is each volume's state on the node.
 type State map[VolumeID]Volume
 
-// A Volume is the state of one volume on the node.
+// A Volume is one volume's state on the node.
 type Volume struct {
-	// Staged is the result of NodeStageVolume. It is Absent if the volume needs no staging.
+	// Staged is NodeStageVolume's result. It is Absent if the volume needs no staging.
 	Staged Condition
 	// Published is the result of NodePublishVolume for each pod.
 	Published map[types.UID]Condition
@@ -43,14 +42,14 @@ type Volume struct {
 	Ready, Stages, Expands bool
 	// Attached means that the volume is attached, or needs no attachment.
 	Attached bool
-	// NotBefore is the time of the next attempt of each failed step.
+	// NotBefore is the time of each failed step's next attempt.
 	NotBefore map[StepKey]time.Time
 }
 
-// Desired is the desired state of each volume on the node.
+// Desired is each volume's desired state on the node.
 type Desired map[VolumeID]DesiredVolume
 
-// A DesiredVolume is the desired state of one volume.
+// A DesiredVolume is one volume's desired state.
 type DesiredVolume struct {
 	// Pods are the pods that need the volume mounted. A pod stays in the list until nothing of it runs.
 	Pods []types.UID
@@ -82,7 +81,7 @@ type Reason string
 const (
 	// PodNeedsVolume means that a pod needs the volume and does not have it.
 	PodNeedsVolume Reason = "PodNeedsVolume"
-	// OutcomeUnknown means that the outcome of an earlier call is unknown.
+	// OutcomeUnknown means that an earlier call's outcome is unknown.
 	OutcomeUnknown Reason = "OutcomeUnknown"
 	// DriverAsks means that the driver has CSIDriver.spec.requiresRepublish.
 	DriverAsks Reason = "DriverAsks"
@@ -110,7 +109,7 @@ type Step struct {
 	Volume VolumeID
 	StepKey
 	Reason Reason
-	// For is the action that is blocked, and Until the end of its back-off. They are set for Wait only.
+	// For is the action that is blocked, and Until its back-off's end. They are set for Wait only.
 	For   Action
 	Until time.Time
 }
@@ -132,7 +131,7 @@ func (s Step) String() string {
 	return b.String()
 }
 
-// A Plan is a list of steps. The steps of one volume are in order. Steps of different volumes are independent.
+// A Plan is a list of steps. One volume's steps are in order. Steps of different volumes are independent.
 type Plan []Step
 
 // String returns one line for each step.
@@ -166,7 +165,7 @@ func Decide(now time.Time, state State, desired Desired) Plan {
 	return plan
 }
 
-// A decision computes the steps of one volume.
+// A decision computes one volume's steps.
 type decision struct {
 	now    time.Time
 	id     VolumeID

@@ -27,7 +27,7 @@ const (
 	emptyStart = 1 << 20
 	// diskTimeout is how long a step waits for the programs that check, make or expand a file system.
 	diskTimeout = 30 * time.Minute
-	// exitDelay is how long the output of a program is read after its end, if a child of it goes on.
+	// exitDelay is how long a program's output is read after its end, if a child of it goes on.
 	exitDelay = 2 * time.Second
 	// nothingFound is the exit code of blkid for a device without a file system, and errorsLeft the exit code of fsck for
 	// a file system that it could not repair.
@@ -40,7 +40,7 @@ var (
 	commonFS = map[string]bool{"ext2": true, "ext3": true, "ext4": true, "xfs": true, "btrfs": true, "vfat": true}
 )
 
-// fsName matches the name of a file system, which is part of the name of a program.
+// fsName matches the name of a file system, which is part of a program's name.
 var fsName = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,31}$`)
 
 // isDevice reports whether a path is a block device.
@@ -82,7 +82,7 @@ func mountDevice(ctx context.Context, s *source, path string) error {
 }
 
 // prepare makes a file system on an empty device, and repairs the file system of another one with fsck. It writes nothing
-// to the device of a read-only volume.
+// to a read-only volume's device.
 func prepare(ctx context.Context, device, kind string, empty, readOnly bool) error {
 	switch {
 	case empty && readOnly:

@@ -17,9 +17,9 @@
 //
 // # Decision
 //
-// [Decide] is pure. It compares the state of each volume on the node with the state that pods want, and returns a [Plan]
-// with a typed reason for each step. The Manager executes the plan: one step of a volume at a time, in a goroutine that
-// ends when no step is left. It retries a failed step with a kubelet's back-off (0.5 s to 2 min).
+// [Decide] is pure. It compares each volume's state on the node with the state that pods want, and returns a [Plan] with a
+// typed reason for each step. The Manager executes the plan: one step of a volume at a time, in a goroutine that ends when
+// no step is left. It retries a failed step with a kubelet's back-off (0.5 s to 2 min).
 //
 // # Safety
 //
@@ -29,7 +29,7 @@
 // is mounted on it.
 //
 // The answers of drivers and sockets are bounded, and their names never lead out of Config.Root. Errors repeat at most
-// 1 KiB of a driver's message, and none of the secrets of the call.
+// 1 KiB of a driver's message, and none of the call's secrets.
 //
 //	config.go     Config, New
 //	objects.go    Objects, Static: where claims, PersistentVolumes and secrets come from

@@ -30,7 +30,7 @@ const (
 	maxDriver = 63
 )
 
-// driverName matches the name of a driver: a domain name, which is also used as the name of a directory.
+// driverName matches a driver's name: a domain name, which is also used as a directory's name.
 var driverName = regexp.MustCompile(`^[A-Za-z0-9]([-A-Za-z0-9.]*[A-Za-z0-9])?$`)
 
 func checkDriver(name string) error {
@@ -56,7 +56,7 @@ type driver struct {
 
 // DriverInfo is the driver's report about the node, for the CSINode.
 type DriverInfo struct {
-	// Name is the name of the driver, and NodeID the driver's name for the node.
+	// Name is the driver's name, and NodeID the driver's name for the node.
 	Name, NodeID string
 	// MaxVolumes is the maximum number of the driver's volumes on the node, zero if the driver sets no limit.
 	MaxVolumes int64
@@ -64,7 +64,7 @@ type DriverInfo struct {
 	Topology map[string]string
 }
 
-// dialDriver connects to the socket of a driver.
+// dialDriver connects to a driver's socket.
 func dialDriver(path string) (*grpc.ClientConn, error) {
 	return grpc.NewClient("passthrough:///csi", grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithAuthority("localhost"),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswer)), grpc.WithMaxHeaderListSize(maxHeaders),
@@ -126,7 +126,7 @@ func checkInfo(name string, info *csipb.NodeGetInfoResponse) (DriverInfo, error)
 // maxTopology is the maximum number of labels that a driver may give to the node.
 const maxTopology = 64
 
-// A callError is the error of a call to a driver. Its text is bounded and contains none of the secrets of the call.
+// A callError is a call's error to a driver. Its text is bounded and contains none of the call's secrets.
 type callError struct {
 	call    string
 	secrets map[string]string

@@ -20,8 +20,8 @@ type Expansions interface {
 	Expanded(volume string, bytes int64, err error)
 }
 
-// An error matches ErrInfeasible if the driver has rejected an expansion with InvalidArgument, OutOfRange or NotFound. The
-// message of that error is the driver's, shortened and without secrets.
+// An error matches ErrInfeasible if the driver has rejected an expansion with InvalidArgument, OutOfRange or NotFound.
+// That error's message is the driver's, shortened and without secrets.
 var ErrInfeasible = errors.New("the volume cannot be expanded to this size")
 
 // Is reports whether the error is an infeasible expansion.
@@ -49,7 +49,7 @@ func (m *Manager) expanding(ctx context.Context, s *source) error {
 	return m.config.Expansions.Expanding(ctx, s.Name, s.Size)
 }
 
-// expanded records the result of an expansion, unless it is uncertain.
+// expanded records an expansion's result, unless it is uncertain.
 func (m *Manager) expanded(s *source, err error) {
 	if m.config.Expansions == nil || errors.Is(err, errNotStarted) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		return

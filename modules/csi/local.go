@@ -36,7 +36,7 @@ func (b localBackend) stage(ctx context.Context, s *source, _ Pod) error {
 
 func (b localBackend) unstage(_ context.Context, s *source) error { return unmountAll(b.staging(s)) }
 
-// expand expands the file system of a device. The operator of the node has expanded that of a directory.
+// expand expands the file system of a device. The node's operator has expanded that of a directory.
 func (b localBackend) expand(ctx context.Context, s *source, _ types.UID) error {
 	if device, err := isDevice(s.Path); err != nil || !device {
 		return notStartedIf(err)
@@ -44,7 +44,7 @@ func (b localBackend) expand(ctx context.Context, s *source, _ types.UID) error 
 	return growFS(ctx, s.Path, b.staging(s))
 }
 
-// fileSystem returns the directory of a local volume: its path, or the directory at which its device is mounted.
+// fileSystem returns a local volume's directory: its path, or the directory at which its device is mounted.
 func (b localBackend) fileSystem(s *source) (string, error) {
 	device, err := isDevice(s.Path)
 	if err != nil {

@@ -29,7 +29,7 @@ type Manager struct {
 	mu      sync.Mutex
 	running context.Context // nil while Run does not run
 	volumes map[VolumeID]*entry
-	// pods maps the volume names in the spec of each pod to volumes.
+	// pods maps the volume names in each pod's spec to volumes.
 	pods    map[types.UID]map[string]VolumeID
 	drivers map[string]*driver
 	// measuring has, by driver, the end of the measurement of volumes that is in progress.
@@ -58,7 +58,7 @@ type entry struct {
 	wake    chan struct{}
 	// changed is closed when a step has ended or is blocked.
 	changed chan struct{}
-	// notBefore is the time of the next attempt of each failed step, failures the last error of each, and tries the
+	// notBefore is the time of each failed step's next attempt, failures the last error of each, and tries the
 	// number of failures.
 	notBefore map[StepKey]time.Time
 	failures  map[StepKey]failure
@@ -73,14 +73,14 @@ type entry struct {
 	republish map[types.UID]bool
 	// synced means that the record is on the disk.
 	synced bool
-	// usage is the last measurement of the volume, measured the time of the last attempt, and unmeasured means that it
+	// usage is the volume's last measurement, measured the time of the last attempt, and unmeasured means that it
 	// failed.
 	usage      *podvolume.Stats
 	measured   time.Time
 	unmeasured bool
 }
 
-// A failure is the last failure of a step. try counts the failures of the volume until then.
+// A failure is a step's last failure. try counts the volume's failures until then.
 type failure struct {
 	err error
 	try int
@@ -340,12 +340,12 @@ func (e *entry) waitingFor(pod types.UID) error {
 	return nil
 }
 
-// failed adds the name of the volume to an error, in the kubelet's words.
+// failed adds the volume's name to an error, in the kubelet's words.
 func failed(name, operation string, err error) *podvolume.Error {
 	return &podvolume.Error{Volume: name, Kind: "persistentVolume", Operation: operation, Err: err}
 }
 
-// Locate returns the path where a volume of a pod is mounted.
+// Locate returns the path where a pod volume is mounted.
 func (m *Manager) Locate(pod *v1.Pod, vol *v1.Volume, _ string) (podvolume.Location, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -359,7 +359,7 @@ func (m *Manager) Locate(pod *v1.Pod, vol *v1.Volume, _ string) (podvolume.Locat
 	return podvolume.Location{Path: path, Device: s.Block, ReadOnly: readOnly, SELinuxRelabel: s.Plugin != hostPlugin && !readOnly}, err
 }
 
-// TearDown unmounts the volumes of a pod. It returns nil once none of them can be mounted for the pod.
+// TearDown unmounts a pod's volumes. It returns nil once none of them can be mounted for the pod.
 func (m *Manager) TearDown(ctx context.Context, pod types.UID, _ string) error {
 	m.mu.Lock()
 	var entries []*entry

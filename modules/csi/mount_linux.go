@@ -70,14 +70,14 @@ func setOwnership(ctx context.Context, dir string, group int, always bool) error
 	return g.change(root, ".")
 }
 
-// ownership gives the files of a tree to a group.
+// ownership gives a tree's files to a group.
 type ownership struct {
 	ctx   context.Context
 	group int
 	mount string
 }
 
-// changeContents changes the contents of a directory.
+// changeContents changes a directory's contents.
 func (g ownership) changeContents(dir *os.Root, depth int) error {
 	f, err := dir.Open(".")
 	if err != nil {
@@ -137,7 +137,7 @@ func (g ownership) changeEntry(dir *os.Root, name string, depth int) error {
 const emptyPath = 0x1000
 
 // change changes one file or directory by its descriptor: a container that already has the volume may replace the file
-// at any moment, and the replacement must not get the mode of this file, such as setuid.
+// at any moment, and the replacement must not get this file's mode, such as setuid.
 func (g ownership) change(dir *os.Root, name string) error {
 	f, err := dir.OpenFile(name, mounts.PathOnly|syscall.O_NOFOLLOW, 0)
 	if err != nil {
@@ -152,7 +152,7 @@ func (g ownership) change(dir *os.Root, name string) error {
 		return &fs.PathError{Op: "chown", Path: name, Err: err}
 	}
 	if !info.Mode().IsRegular() && !info.IsDir() {
-		return nil // a link has the mode of its target
+		return nil // a link has its target's mode
 	}
 	return os.Chmod("/proc/self/fd/"+strconv.Itoa(int(f.Fd())), info.Mode()|groupMode(info))
 }

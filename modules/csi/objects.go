@@ -10,7 +10,7 @@ import (
 	"github.com/podsync/podsync/syncpod/container/env"
 )
 
-// Objects gets the API objects of volumes. Each function may be called concurrently and must return when ctx ends. The
+// Objects gets the API volume objects. Each function may be called concurrently and must return when ctx ends. The
 // caller does not modify the returned objects. A nil function means that there are no objects of that kind.
 type Objects struct {
 	// Claim returns a PersistentVolumeClaim, and Volume a PersistentVolume.
@@ -26,15 +26,15 @@ type Objects struct {
 	// Tokens returns the volume attribute csi.storage.k8s.io/serviceAccount.tokens for a pod. Default: a driver that
 	// asks for tokens fails.
 	Tokens func(ctx context.Context, pod Pod, requests []storagev1.TokenRequest) (string, error)
-	// node is the name of the node, which is part of the names of attachments.
+	// node is the node's name, which is part of the names of attachments.
 	node string
 }
 
 // A Pod has the fields of a pod that drivers need.
 type Pod struct {
 	UID, Namespace, Name, ServiceAccount string
-	// FSGroup is the group that gets the files of the volume. With Always the files are changed even if the root
-	// directory of the volume has the group already.
+	// FSGroup is the group that gets the volume's files. With Always the files are changed even if the volume's
+	// root directory has the group already.
 	FSGroup *int64
 	Always  bool
 }

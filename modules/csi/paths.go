@@ -27,7 +27,7 @@ const (
 // layout computes the paths of volumes below the agent's root, in a kubelet's layout.
 type layout struct{ root string }
 
-// podDir returns the directory of a pod.
+// podDir returns a pod's directory.
 func (l layout) podDir(pod types.UID) (string, error) {
 	if err := hostfs.Element("pod UID", string(pod)); err != nil {
 		return "", err
@@ -35,7 +35,7 @@ func (l layout) podDir(pod types.UID) (string, error) {
 	return filepath.Join(l.root, "pods", string(pod)), nil
 }
 
-// escape converts the name of a plugin to a directory name.
+// escape converts a plugin's name to a directory name.
 func escape(name string) string { return strings.ReplaceAll(name, "/", "~") }
 
 // target returns the path at which a volume is published for a pod. For a CSI driver it is below the volume's
@@ -60,8 +60,8 @@ func (l layout) target(pod types.UID, s *source) (string, error) {
 	return dir, err
 }
 
-// staging returns the path at which a CSI driver stages a volume, or at which the agent mounts the device of a local
-// volume.
+// staging returns the path at which a CSI driver stages a volume, or at which the agent mounts a local volume's
+// device.
 func (l layout) staging(s *source) string {
 	if s.Plugin == localPlugin {
 		return filepath.Join(l.root, "plugins", localPlugin, "mounts", s.Name)
@@ -73,7 +73,7 @@ func (l layout) staging(s *source) string {
 	return filepath.Join(l.root, "plugins", csiPlugin, s.Driver, hex.EncodeToString(sum[:]), "globalmount")
 }
 
-// record returns the path of the record of a volume.
+// record returns a volume's record path.
 func (l layout) record(id VolumeID) string {
 	sum := sha256.Sum256([]byte(id))
 	return filepath.Join(l.root, recordsDir, hex.EncodeToString(sum[:])+".json")

@@ -35,7 +35,7 @@ type record struct {
 // A use is the use of a volume by a pod.
 type use struct {
 	Pod Pod
-	// Names are the names of the volume in the pod's spec.
+	// Names are the volume's names in the pod's spec.
 	Names []string
 	// Source is the source of the pod's PersistentVolume: several of them may have the same handle. Nil means that of the
 	// record.
@@ -84,7 +84,7 @@ func (e *entry) checkPath(pod types.UID, s *source) error {
 	return fmt.Errorf("the PersistentVolume has the path %s and volumeMode Block %t, but the volume is still mounted from %s with volumeMode Block %t", s.Path, s.Block, old.Path, old.Block)
 }
 
-// sourceFor returns the source of the volume for a pod, staged as that of the record.
+// sourceFor returns the volume's source for a pod, staged as that of the record.
 func (r *record) sourceFor(pod types.UID) *source {
 	u := r.Pods[pod]
 	if u == nil || u.Source == nil {
@@ -144,8 +144,8 @@ func (r *record) mayBeMounted() bool {
 	return r.Staged != Absent
 }
 
-// readRecords returns the records of an earlier agent. If it cannot read a record, the error names the file: the volume
-// may be mounted.
+// readRecords returns an earlier agent's records. If it cannot read a record, the error names the file: the volume may
+// be mounted.
 func readRecords(l layout) ([]*record, error) {
 	dir := filepath.Join(l.root, recordsDir)
 	entries, err := os.ReadDir(dir)
@@ -205,8 +205,8 @@ func readRecord(root *os.Root, name string) (*record, error) {
 	return r, nil
 }
 
-// reconstruct updates the record of an earlier agent: after a reboot, or if a mount has disappeared, the outcome of the
-// operation is uncertain. Pods that only waited for the volume are dropped.
+// reconstruct updates an earlier agent's record: after a reboot, or if a mount has disappeared, the operation's outcome
+// is uncertain. Pods that only waited for the volume are dropped.
 func (r *record) reconstruct(l layout, boot string) {
 	if r.Pods == nil {
 		r.Pods = map[types.UID]*use{}
@@ -235,14 +235,14 @@ func stillMounted(was bool, path string) bool {
 	return at && err == nil
 }
 
-// addName adds a name of the volume in the pod's spec.
+// addName adds a volume name in the pod's spec.
 func (u *use) addName(volume string) {
 	if !slices.Contains(u.Names, volume) {
 		u.Names = append(u.Names, volume)
 	}
 }
 
-// bootID returns an identifier of the boot of the node, empty if it is unknown.
+// bootID returns an identifier of the node's boot, empty if it is unknown.
 func bootID() string {
 	text, err := hostfs.ReadPath("/proc/sys/kernel/random/boot_id", 64)
 	if err != nil {
@@ -251,7 +251,7 @@ func bootID() string {
 	return strings.TrimSpace(string(text))
 }
 
-// removeRecord removes the record of a volume.
+// removeRecord removes a volume's record.
 func (l layout) removeRecord(id VolumeID) error {
 	if err := os.Remove(l.record(id)); !errors.Is(err, fs.ErrNotExist) {
 		return err

@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// registerTimeout is the timeout of the registration calls at a socket.
+	// registerTimeout is the registration calls' timeout at a socket.
 	registerTimeout = 10 * time.Second
 	// scanPause is the interval between reads of the directory. With a shorter one, these reads would be most of the work of
 	// an idle node.
@@ -57,7 +57,7 @@ func (m *Manager) register(ctx context.Context) error {
 	}
 }
 
-// A registry is the state of the sockets in the directory.
+// A registry is the sockets' state in the directory.
 type registry struct {
 	// sockets have registered. calling are the sockets with a registration call in progress.
 	sockets, calling map[string]fs.FileInfo
@@ -66,7 +66,7 @@ type registry struct {
 	answers chan registered
 }
 
-// A registered is the result of a registration call.
+// A registered is a registration call's result.
 type registered struct {
 	socket string
 	err    error
@@ -102,8 +102,8 @@ func (r *registry) due(sockets map[string]fs.FileInfo, now time.Time) []string {
 	return due[:min(len(due), maxCalling-len(r.calling))]
 }
 
-// registered records the result of a registration call. If the socket was replaced during the call, the next scan drops
-// the driver.
+// registered records a registration call's result. If the socket was replaced during the call, the next scan drops the
+// driver.
 func (m *Manager) registered(answer registered, known *registry) {
 	info := known.calling[answer.socket]
 	delete(known.calling, answer.socket)
@@ -199,7 +199,7 @@ func (m *Manager) connect(ctx context.Context, socket string, info *registerapi.
 	return nil
 }
 
-// endpoint returns the path of a driver's socket, which must be below the agent's root. An empty endpoint means the
+// endpoint returns a driver's socket path, which must be below the agent's root. An empty endpoint means the
 // registration socket itself.
 func (m *Manager) endpoint(socket, endpoint string) (string, error) {
 	if endpoint == "" {

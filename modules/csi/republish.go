@@ -32,8 +32,8 @@ func (m *Manager) republishAll(ctx context.Context) {
 	}
 }
 
-// growAll starts the expansion of volumes that have grown while pods use them. If the claim of a volume does not have the
-// size to which the node has expanded it, the result was not recorded, and growAll reports it again.
+// growAll starts the expansion of volumes that have grown while pods use them. If a volume's claim does not have the size
+// to which the node has expanded it, the result was not recorded, and growAll reports it again.
 func (m *Manager) growAll(ctx context.Context) {
 	for id, s := range m.growing() {
 		size, err := m.config.Objects.growth(ctx, s)

@@ -15,7 +15,7 @@ import (
 	"github.com/podsync/podsync/runtime/hostfs"
 )
 
-// The names of plugins in the layout of a kubelet.
+// Plugin names in a kubelet's layout.
 const (
 	csiPlugin   = "kubernetes.io/csi"
 	localPlugin = "kubernetes.io/local-volume"
@@ -25,8 +25,8 @@ const (
 // A source identifies a volume and its parameters. It is recorded, so that the next agent can unmount the volume
 // without its API objects. It contains references to secrets, but no secret.
 type source struct {
-	// Plugin is one of the plugin names above. Name is the name of the directory: the name of the PersistentVolume, or, for
-	// an ephemeral volume, the name of the volume in the pod's spec.
+	// Plugin is one of the plugin names above. Name is the directory's name: the name of the PersistentVolume, or, for an
+	// ephemeral volume, the volume's name in the pod's spec.
 	Plugin, Name string
 	// Driver and Handle identify a volume of a CSI driver.
 	Driver, Handle string `json:",omitempty"`
@@ -52,7 +52,7 @@ type source struct {
 	StagedAs string `json:",omitempty"`
 }
 
-// id returns the identity of the volume.
+// id returns the volume's identity.
 func (s *source) id() VolumeID {
 	if s.Plugin == csiPlugin {
 		return VolumeID(csiPlugin + "/" + s.Driver + "^" + s.Handle)
@@ -88,7 +88,7 @@ func checkHostPath(path string) error {
 	return nil
 }
 
-// resolve returns the source of a volume of a pod.
+// resolve returns a pod volume's source.
 func (o *Objects) resolve(ctx context.Context, pod *v1.Pod, vol *v1.Volume) (*source, error) {
 	s, err := o.sourceOf(ctx, pod, vol)
 	if err != nil {
@@ -109,7 +109,7 @@ func (o *Objects) sourceOf(ctx context.Context, pod *v1.Pod, vol *v1.Volume) (*s
 	return nil, errors.New("there is no provider of volumes of this kind")
 }
 
-// inlineSource returns the source of an inline volume, which lives as long as its pod. Its handle is the kubelet's.
+// inlineSource returns an inline volume's source, which lives as long as its pod. Its handle is the kubelet's.
 func inlineSource(pod *v1.Pod, vol *v1.Volume) *source {
 	sum := sha256.Sum256([]byte(string(pod.UID) + vol.Name))
 	s := &source{

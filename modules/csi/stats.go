@@ -21,7 +21,7 @@ import (
 const (
 	// statsPause is the minimum time between two measurements of a volume, a kubelet's volumeStatsAggPeriod.
 	statsPause = time.Minute
-	// statsTimeout is the timeout of NodeGetVolumeStats.
+	// statsTimeout is NodeGetVolumeStats' timeout.
 	statsTimeout = 10 * time.Second
 	// statsWait is how long VolumeStats waits for a measurement that it has started.
 	statsWait = time.Second
@@ -121,7 +121,7 @@ func (m *Manager) measureDue(now time.Time) (ends []<-chan struct{}) {
 	return ends
 }
 
-// reportsUsage reports whether the usage of a volume can be measured. The caller holds the lock.
+// reportsUsage reports whether a volume's usage can be measured. The caller holds the lock.
 func (m *Manager) reportsUsage(e *entry) bool {
 	if e.record.Source.Plugin == csiPlugin {
 		d := m.drivers[e.record.Source.Driver]
@@ -140,8 +140,8 @@ func (e *entry) published() (types.UID, bool) {
 	return "", false
 }
 
-// measure measures volumes of a driver, one after the other. Without a driver, the volumes are directories of the node.
-// It ends at the first call that times out, and returns true: otherwise a driver that hangs would get a call at all times.
+// measure measures volumes of a driver, one after the other. Without a driver, the volumes are the node's directories. It
+// ends at the first call that times out, and returns true: otherwise a driver that hangs would get a call at all times.
 // The volumes that are left come first the next time.
 func (m *Manager) measure(ctx context.Context, d *driver, list []measurement) (hangs bool) {
 	for _, v := range list {
@@ -229,7 +229,7 @@ func (m *Manager) statFS(ctx context.Context, v measurement) (*volume.Stats, err
 	}
 }
 
-// usageOf converts the answer of a driver. It drops negative figures, and an amount of free space that exceeds the
+// usageOf converts a driver's answer. It drops negative figures, and an amount of free space that exceeds the
 // capacity.
 func usageOf(resp *csipb.NodeGetVolumeStatsResponse, conditions bool) *volume.Stats {
 	s := &volume.Stats{}

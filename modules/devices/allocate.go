@@ -45,7 +45,7 @@ func (a allocator) Allocate(ctx context.Context, pod *v1.Pod, container *v1.Cont
 	return all, nil
 }
 
-// Release frees the devices of a pod.
+// Release frees a pod's devices.
 func (a allocator) Release(_ context.Context, uid types.UID) error {
 	a.m.giveBack(func() {
 		a.m.ledger.Release(uid)
@@ -61,8 +61,8 @@ func (m *Manager) giveBack(back func()) {
 	m.notifyWaiters()
 }
 
-// allocate allocates devices of one resource to a container. They are marked as taken during the
-// call of their plugin, so that no other container gets them.
+// allocate allocates devices of one resource to a container. They are marked as taken during
+// their plugin's call, so that no other container gets them.
 func (m *Manager) allocate(ctx context.Context, pod *v1.Pod, container, resource string, n int) (answer, error) {
 	preferred, err := m.preferred(ctx, pod, container, resource, n)
 	if err != nil {

@@ -19,13 +19,13 @@ import (
 const DefaultDirectory = "/var/lib/kubelet/device-plugins"
 
 const (
-	// socketName is the name of the socket at which plugins register.
+	// socketName is the socket's name at which plugins register.
 	socketName = "kubelet.sock"
-	// gracePeriod is how long the resources of a disconnected plugin are kept.
+	// gracePeriod is how long a disconnected plugin's resources are kept.
 	gracePeriod = 5 * time.Minute
-	// callTimeout is the timeout of calls to a plugin. It is the kubelet's for PreStartContainer.
+	// callTimeout is the call timeout to a plugin. It is the kubelet's for PreStartContainer.
 	callTimeout = pluginapi.KubeletPreStartContainerRPCTimeoutInSecs * time.Second
-	// connectTimeout is the timeout of the connection to a plugin that registers.
+	// connectTimeout is the connection's timeout to a plugin that registers.
 	connectTimeout = 10 * time.Second
 	// waitTimeout is how long a container waits for a device before its start fails and is retried
 	// later.
@@ -43,11 +43,11 @@ type Config struct {
 	// as plugins expect of a kubelet, Run removes all sockets in it, so that plugins register
 	// again. It is created if missing. Default DefaultDirectory.
 	Directory string
-	// PodResourcesCalled, if set, is called after each call of the pod resources API, with the full name of its method, such
-	// as /v1.PodResourcesLister/List, and its error. It must not block, and may be called concurrently. Calls that are
-	// rejected because there are too many are not reported.
+	// PodResourcesCalled, if set, is called after each call of the pod resources API, with its method's full name, such as
+	// /v1.PodResourcesLister/List, and its error. It must not block, and may be called concurrently. Calls that are rejected
+	// because there are too many are not reported.
 	PodResourcesCalled func(method string, err error)
-	// Log receives a line for each plugin that registers or disconnects, and for errors of plugins.
+	// Log receives a line for each plugin that registers or disconnects, and for plugin errors.
 	// Default: no log.
 	Log logr.Logger
 }
@@ -74,7 +74,7 @@ func New(c Config) (*Manager, error) {
 	return m, m.restore()
 }
 
-// restore reads the state of an earlier agent. The grace period of the plugins in it starts now.
+// restore reads an earlier agent's state. The plugins' grace period in it starts now.
 func (m *Manager) restore() error {
 	known, err := m.known.read()
 	if err != nil {
@@ -99,5 +99,5 @@ func (m *Manager) restore() error {
 	return nil
 }
 
-// errUnreadable is returned while the allocation of another pod cannot be read.
+// errUnreadable is returned while another pod's allocation cannot be read.
 var errUnreadable = errors.New("another pod may have any of the devices")

@@ -13,15 +13,15 @@
 // A [Manager] is the Extensions.Devices of a syncpod.Config: containers get the devices in their
 // limits, with the device nodes, mounts, environment variables, annotations and CDI devices that
 // the plugin returns for them. Package syncpod/device persists the allocations until the pod is
-// removed. The Manager also adds the health of devices to pod
-// statuses, and a loop.Admission, which rejects pods for which there are too few devices.
+// removed. The Manager also adds the device health to pod statuses, and a loop.Admission, which
+// rejects pods for which there are too few devices.
 //
-// A container waits if the plugin of its devices is disconnected, or until another container frees
-// them. The resources of a disconnected plugin are kept for 5 min, as in a kubelet, also across
-// restarts of the plugin, the agent and the node.
+// A container waits if its devices' plugin is disconnected, or until another container frees them.
+// A disconnected plugin's resources are kept for 5 min, as in a kubelet, also across restarts of
+// the plugin, the agent and the node.
 //
-// There are no topology hints: devices are chosen by the preference of their plugin, not by NUMA
-// node. [Manager.ServePodResources] reports the NUMA nodes.
+// There are no topology hints: devices are chosen by their plugin's preference, not by NUMA node.
+// [Manager.ServePodResources] reports the NUMA nodes.
 //
 //	config.go         Config, New
 //	manager.go        Manager

@@ -33,13 +33,13 @@ type knownFile struct {
 	failed bool
 }
 
-// known is the content of the file.
+// known is the file's content.
 type known struct {
 	Version   int                 `json:"version"`
 	Resources map[string][]string `json:"resources"`
 }
 
-// read returns the devices of each resource.
+// read returns each resource's devices.
 func (f *knownFile) read() (map[string][]string, error) {
 	text, err := readBounded(f.path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -108,9 +108,9 @@ func (m *Manager) saveKnown() error {
 	return nil
 }
 
-// text returns the contents of the file. If they would be too large to be read again, the error
-// names the resource with the longest list: its plugin has registered too many devices, or names
-// that are too long.
+// text returns the file's contents. If they would be too large to be read again, the error names
+// the resource with the longest list: its plugin has registered too many devices, or names that
+// are too long.
 func (k known) text() ([]byte, error) {
 	text, err := json.Marshal(k)
 	if err != nil || len(text) <= maxKnown {

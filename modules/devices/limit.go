@@ -19,7 +19,7 @@ import (
 
 const (
 	// maxConnections is the maximum number of open connections, and maxCalls of the concurrent calls of each. An answer
-	// is held until its caller has read it, so together they bound the memory of the answers.
+	// is held until its caller has read it, so together they bound the answers' memory.
 	maxConnections, maxCalls = 32, 4
 	// maxRequest and maxHeaders are the maximum sizes of a request and of its headers, in bytes.
 	maxRequest, maxHeaders = 64 << 10, 16 << 10
@@ -41,7 +41,7 @@ const (
 	// maxDevices is the maximum number of devices of one plugin, maxNodes the maximum number of NUMA nodes of a device, and
 	// maxItems the maximum number of items in a plugin's answer to Allocate for one container.
 	maxDevices, maxNodes, maxItems = 1 << 16, 8, 4096
-	// The burst and the interval of the registrations of all plugins, and of the reports of one plugin.
+	// The burst and the interval of the registrations of all plugins, and of one plugin's reports.
 	registrationBurst, reportBurst, pause = 2 * maxResources, 64, time.Second
 )
 
@@ -54,7 +54,7 @@ type shortened struct {
 func (s shortened) Error() string { return s.text }
 func (s shortened) Unwrap() error { return s.error }
 
-// shorten bounds and escapes the text of a plugin's error, because the plugin chooses the text.
+// shorten bounds and escapes a plugin's error text, because the plugin chooses the text.
 func shorten(err error) error {
 	text := foreign.Cut(err.Error(), maxText)
 	if text == err.Error() {

@@ -16,16 +16,15 @@ import (
 	"github.com/podsync/podsync/syncpod/loop"
 )
 
-// A Manager allocates the devices of plugins to containers. Its methods may be called concurrently,
-// also while Run is not running; then no plugin can register.
+// A Manager allocates plugin devices to containers. Its methods may be called concurrently, also
+// while Run is not running; then no plugin can register.
 type Manager struct {
 	config                                   Config
 	callTimeout, waitTimeout, saveRetryPause time.Duration
 
 	keeper *device.Keeper
 	known  knownFile
-	// watchers are the goroutines that read the reports of plugins, and the one that retries failed
-	// writes.
+	// watchers are the goroutines that read plugin reports, and the one that retries failed writes.
 	watchers sync.WaitGroup
 
 	// registrations limits the rate of registrations.
@@ -48,9 +47,9 @@ var (
 	_ loop.Admission  = (*Manager)(nil)
 )
 
-// Run accepts registrations of plugins until ctx ends, and then disconnects all plugins. It returns
-// an error if it cannot listen, for example because a kubelet or another agent serves the
-// directory. It may be called again after it has returned.
+// Run accepts plugin registrations until ctx ends, and then disconnects all plugins. It returns an
+// error if it cannot listen, for example because a kubelet or another agent serves the directory.
+// It may be called again after it has returned.
 func (m *Manager) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer m.watchers.Wait()
@@ -59,7 +58,7 @@ func (m *Manager) Run(ctx context.Context) error {
 	return m.serve(ctx)
 }
 
-// Allocate returns the allocation of a container. The first call allocates the devices in the
+// Allocate returns a container's allocation. The first call allocates the devices in the
 // container's limits; later calls return the same allocation, and wait some seconds while its
 // devices are unavailable.
 func (m *Manager) Allocate(ctx context.Context, pod *v1.Pod, container *v1.Container) (device.Allocation, error) {
@@ -73,7 +72,7 @@ func (m *Manager) Allocate(ctx context.Context, pod *v1.Pod, container *v1.Conta
 	return given, m.preStart(ctx, given.Resources)
 }
 
-// Choose allocates the devices of a container if they are available at once. It does not call PreStartContainer.
+// Choose allocates a container's devices if they are available at once. It does not call PreStartContainer.
 func (m *Manager) Choose(ctx context.Context, pod *v1.Pod, container *v1.Container) error {
 	m.mu.Lock()
 	needs := m.ledger.Needs(container)

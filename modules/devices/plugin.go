@@ -160,7 +160,7 @@ func (m *Manager) update(p *plugin, change func() []types.UID) {
 	}
 }
 
-// call calls the plugin of a resource, with a timeout.
+// call calls a resource's plugin, with a timeout.
 func (m *Manager) call(ctx context.Context, resource, method string, do func(ctx context.Context, p *plugin) error) error {
 	m.mu.Lock()
 	p := m.plugins[resource]

@@ -19,12 +19,12 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// ServePodResources serves a kubelet's pod resources API (v1 and v1alpha1) on the listener until ctx ends, and closes
-// the listener. Exporters of metrics use it to map devices to containers. pods returns the pods of the agent; finished
-// pods are skipped. The listener decides who may connect; a kubelet's is the socket
-// /var/lib/kubelet/pod-resources/kubelet.sock. Up to 32 connections are open, with 4 concurrent calls each. Calls
-// beyond 100 a second, after a burst of 10, fail with ResourceExhausted, as those of a kubelet. The answers lack exclusive
-// CPUs, memory, and devices of resource claims, which a Manager does not allocate.
+// ServePodResources serves a kubelet's pod resources API (v1 and v1alpha1) on the listener until ctx ends, and closes the
+// listener. Exporters of metrics use it to map devices to containers. pods returns the agent's pods; finished pods are
+// skipped. The listener decides who may connect; a kubelet's is the socket /var/lib/kubelet/pod-resources/kubelet.sock. Up
+// to 32 connections are open, with 4 concurrent calls each. Calls beyond 100 a second, after a burst of 10, fail with
+// ResourceExhausted, as those of a kubelet. The answers lack exclusive CPUs, memory, and devices of resource claims, which
+// a Manager does not allocate.
 func (m *Manager) ServePodResources(ctx context.Context, listener net.Listener, pods func() []*v1.Pod) error {
 	switch {
 	case listener == nil:
@@ -71,7 +71,7 @@ func (a alphaLister) List(_ context.Context, _ *v1alpha1.ListPodResourcesRequest
 	return resp, nil
 }
 
-// sidecars counts the sidecars of a pod.
+// sidecars counts a pod's sidecars.
 func sidecars(pod *v1.Pod) (n int) {
 	for i := range pod.Spec.InitContainers {
 		if runtime.IsSidecar(&pod.Spec.InitContainers[i]) {
@@ -100,7 +100,7 @@ func (l lister) List(context.Context, *podresources.ListPodResourcesRequest) (*p
 	return resp, nil
 }
 
-// Get returns the devices of one active pod.
+// Get returns one active pod's devices.
 func (l lister) Get(_ context.Context, req *podresources.GetPodResourcesRequest) (*podresources.GetPodResourcesResponse, error) {
 	for _, pod := range l.active() {
 		if pod.Namespace == req.GetPodNamespace() && pod.Name == req.GetPodName() {
@@ -145,7 +145,7 @@ func (l lister) of(pod *v1.Pod) *podresources.PodResources {
 	return all
 }
 
-// container returns the devices of one container. The caller holds the lock.
+// container returns one container's devices. The caller holds the lock.
 func (l lister) container(name string, held ledger.Held) *podresources.ContainerResources {
 	c := &podresources.ContainerResources{Name: name}
 	for _, resource := range slices.Sorted(maps.Keys(held)) {

@@ -42,8 +42,8 @@ func (m *Manager) serve(ctx context.Context) error {
 	return nil
 }
 
-// listen creates the manager's socket. It removes all other sockets in the directory: plugins take that for a restart of
-// the kubelet, and register again.
+// listen creates the manager's socket. It removes all other sockets in the directory: plugins take that for a kubelet
+// restart, and register again.
 func (m *Manager) listen(ctx context.Context) (net.Listener, error) {
 	dir := m.config.Directory
 	if err := os.MkdirAll(dir, 0o750); err != nil {

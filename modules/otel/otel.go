@@ -25,13 +25,13 @@ type Config struct {
 	Propagator propagation.TextMapPropagator
 }
 
-// Tracing creates the spans of one agent. It may be used concurrently.
+// Tracing creates one agent's spans. It may be used concurrently.
 type Tracing struct {
 	tracer     trace.Tracer
 	propagator propagation.TextMapPropagator
 }
 
-// name is the name of the tracer.
+// name is the tracer's name.
 const name = "github.com/podsync/podsync"
 
 // New returns a Tracing. The error names the field of the Config that is missing.

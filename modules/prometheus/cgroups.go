@@ -12,7 +12,7 @@ import (
 	"github.com/podsync/podsync/syncpod"
 )
 
-// cgroups wraps the Cgroups of an agent, and measures the duration of each call.
+// cgroups wraps the Cgroups of an agent, and measures each call's duration.
 type cgroups struct {
 	syncpod.Cgroups
 	durations *client.HistogramVec

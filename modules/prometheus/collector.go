@@ -83,7 +83,7 @@ func (c *collector) running() (pods int, containers map[runtime.ContainerState]i
 	return pods, containers
 }
 
-// volumes counts the volumes of the pods on the node, by plugin.
+// volumes counts the pods' volumes on the node, by plugin.
 func (c *collector) volumes() map[string]int {
 	count := map[string]int{}
 	for _, p := range c.agent.Pods() {

@@ -45,7 +45,7 @@ func (s *starts) all() []client.Collector {
 	return []client.Collector{s.pods, s.podErrors, s.userPods, s.userPodErrors, s.containers, s.containerErrors, s.terminations}
 }
 
-// SandboxCreated counts the creation of a sandbox.
+// SandboxCreated counts a sandbox's creation.
 func (o podObserver) SandboxCreated(pod *v1.Pod, _ time.Duration, err error) {
 	s := &o.metrics.starts
 	counters := [][2]client.Counter{{s.pods, s.podErrors}}
@@ -60,7 +60,7 @@ func (o podObserver) SandboxCreated(pod *v1.Pod, _ time.Duration, err error) {
 	}
 }
 
-// ContainerStarted counts the start of a container.
+// ContainerStarted counts a container's start.
 func (o podObserver) ContainerStarted(_ *v1.Pod, c actions.ContainerRef, _ time.Duration, err error) {
 	kind := map[actions.ContainerKind]string{actions.InitContainer: initContainer, actions.EphemeralContainer: ephemeralContainer}[c.Kind]
 	if kind == "" {
@@ -84,8 +84,8 @@ const (
 	ephemeralContainer = "ephemeral_container"
 )
 
-// A terminationSink counts the containers that have terminated since the last status of their pod, and passes each status
-// to the next sink.
+// A terminationSink counts the containers that have terminated since their pod's last status, and passes each status to
+// the next sink.
 type terminationSink struct {
 	next  syncpod.StatusSink // nil if there is no sink
 	count *client.CounterVec

@@ -36,14 +36,13 @@
 //	storage_operation_duration_seconds          histogram      volume_plugin, operation_name, status, migrated
 //	volume_manager_total_volumes                gauge          plugin_name, state
 //
-// [Volumes] has the usage of claims, for Handler or a registry:
+// [Volumes] has the claim usage, for Handler or a registry:
 //
 //	kubelet_volume_stats_capacity_bytes, _available_bytes, _used_bytes, _inodes, _inodes_free, _inodes_used,
 //	_health_status_abnormal                     gauge          namespace, persistentvolumeclaim
 //
-// No other label identifies a pod or a claim, so the number of series does not grow with the number of pods. The
-// metrics of probes are separate, at /metrics/probes, and have labels of their pods; they are
-// removed with the pod:
+// No other label identifies a pod or a claim, so the number of series does not grow with the number of pods.
+// Probe metrics are separate, at /metrics/probes, and have their pods' labels; they are removed with the pod:
 //
 //	prober_probe_total                          counter        probe_type, result, container, pod, namespace, pod_uid
 //	prober_probe_duration_seconds               histogram      probe_type, container, pod, namespace

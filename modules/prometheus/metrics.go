@@ -28,11 +28,11 @@ type Agent interface {
 
 // Config configures Metrics.
 type Config struct {
-	// NodeName is the name of the node, which distinguishes nodes in alerts. Required.
+	// NodeName is the node's name, which distinguishes nodes in alerts. Required.
 	NodeName string
 }
 
-// Metrics collects the metrics of one agent. It may be used concurrently.
+// Metrics collects one agent's metrics. It may be used concurrently.
 type Metrics struct {
 	nodeName string
 
@@ -128,7 +128,7 @@ func (m *Metrics) Observe(c *nodeagent.Config) {
 func (m *Metrics) Probes() probe.Observer { return probeObserver{m.probes} }
 
 // CountEviction counts an evicted pod by its signal, such as memory.available. Observe counts the
-// evictions of the agent; call CountEviction for others.
+// agent's evictions; call CountEviction for others.
 func (m *Metrics) CountEviction(signal string) {
 	m.evictions.WithLabelValues(strings.ToValidUTF8(signal, "\uFFFD")).Inc()
 }
@@ -138,17 +138,16 @@ func (m *Metrics) CountPreemption(missing v1.ResourceName) {
 	m.preempted.WithLabelValues(strings.ToValidUTF8(string(missing), "\uFFFD")).Inc()
 }
 
-// Collector returns all metrics except the metrics of probes.
+// Collector returns all metrics except probe metrics.
 func (m *Metrics) Collector(agent Agent) client.Collector {
 	return &collector{Metrics: m, agent: agent}
 }
 
-// ProbeCollector returns the metrics of probes. They have labels of pods, and are removed with the
-// pod.
+// ProbeCollector returns probe metrics. They have pod labels, and are removed with the pod.
 func (m *Metrics) ProbeCollector() client.Collector { return m.probes }
 
-// Handler serves the metrics of the agent, of Go and of the process at /metrics, with more metrics of
-// the caller such as [Volumes], and those of probes at /metrics/probes. Use it as server.Config.Metrics.
+// Handler serves the agent's metrics, of Go and of the process at /metrics, with more metrics of the
+// caller such as [Volumes], and those of probes at /metrics/probes. Use it as server.Config.Metrics.
 func (m *Metrics) Handler(agent Agent, more ...client.Collector) (http.Handler, error) {
 	mux := http.NewServeMux()
 	for path, all := range map[string][]client.Collector{

@@ -22,7 +22,7 @@ func (o podObserver) PodRunning(pod *v1.Pod, took time.Duration) {
 	o.metrics.podStart.Observe(took.Seconds())
 }
 
-// VolumeSetUp counts the set-up of a volume, which a kubelet counts as its mount.
+// VolumeSetUp counts a volume's set-up, which a kubelet counts as its mount.
 func (o podObserver) VolumeSetUp(pod *v1.Pod, volume *v1.Volume, took time.Duration, err error) {
 	status := "success"
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/podsync/podsync/syncpod/probe"
 )
 
-// probes count checks of probes.
+// probes count probe checks.
 type probes struct {
 	total    *client.CounterVec
 	duration *client.HistogramVec
@@ -51,7 +51,7 @@ func (o probeObserver) Checked(c probe.Check) {
 	o.probes.count(c)
 }
 
-// PodForgotten removes the series of a pod.
+// PodForgotten removes a pod's series.
 func (o probeObserver) PodForgotten(uid types.UID) {
 	o.probes.forget(uid)
 }
@@ -67,7 +67,7 @@ func (p *probes) count(c probe.Check) {
 	}
 }
 
-// result converts the result of a probe to the name that a kubelet's metrics use.
+// result converts a probe's result to the name that a kubelet's metrics use.
 func result(r actions.ProbeResult) string {
 	switch r {
 	case actions.ProbeSuccess:
@@ -78,7 +78,7 @@ func result(r actions.ProbeResult) string {
 	return "unknown"
 }
 
-// forget removes the series of a pod. It keeps the durations if another pod of the same name has series.
+// forget removes a pod's series. It keeps the durations if another pod of the same name has series.
 func (p *probes) forget(uid types.UID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -10,14 +10,14 @@ import (
 	"github.com/podsync/podsync/syncpod/volume"
 )
 
-// Volumes returns the metrics kubelet_volume_stats_* of the volumes of claims, for [Metrics.Handler] or a registry. stats
-// returns the usage of the volumes, such as the method VolumeStats of a *csi.Manager. A claim that several pods have mounted
-// has one sample of each metric.
+// Volumes returns the metrics kubelet_volume_stats_* of claim volumes, for [Metrics.Handler] or a registry. stats returns
+// the volumes' usage, such as the method VolumeStats of a *csi.Manager. A claim that several pods have mounted has one
+// sample of each metric.
 func Volumes(stats func(ctx context.Context) []volume.Stats) client.Collector {
 	return volumeCollector{stats}
 }
 
-// volumeTimeout is the time that a scrape waits for the usage of volumes.
+// volumeTimeout is the time that a scrape waits for the volume usage.
 const volumeTimeout = 5 * time.Second
 
 type volumeCollector struct {

@@ -25,7 +25,7 @@ const (
 // unified maps the files of cgroup version 2 to properties.
 var unified = map[string]string{"memory.min": "MemoryMin", "memory.low": "MemoryLow"}
 
-// propertiesOf converts the settings of a cgroup to properties of its slice. It also sets the properties that have no
+// propertiesOf converts a cgroup's settings to its slice's properties. It also sets the properties that have no
 // limit, so that no earlier limit stays. Huge pages have no property: package tree writes their files.
 func propertiesOf(v cgroup.Version, r cgroup.Resources) ([]units.Property, error) {
 	weight, memory := "CPUWeight", "MemoryMax"

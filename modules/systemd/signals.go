@@ -23,7 +23,7 @@ type delivery interface {
 
 // signals delivers the signals of the process that owns a name on the bus, and drops all others. Every user of the
 // system bus may send signals to the agent's connection, and the bus does not apply match rules to them: such a user
-// could announce a shutdown, and so stop all pods of the node. The bus itself writes the sender of a message.
+// could announce a shutdown, and so stop all pods of the node. The bus itself writes a message's sender.
 type signals struct {
 	delivery
 	name string
@@ -46,7 +46,7 @@ func (s *signals) DeliverSignal(iface, member string, signal *dbus.Signal) {
 	}
 }
 
-// isOwn reports whether a signal comes from the owner of the name. It also reads the announcements of a new owner.
+// isOwn reports whether a signal comes from the name's owner. It also reads a new owner's announcements.
 func (s *signals) isOwn(iface, member string, signal *dbus.Signal) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -60,8 +60,8 @@ func (s *signals) isOwn(iface, member string, signal *dbus.Signal) bool {
 	return false
 }
 
-// follow finds the owner of the name, and subscribes to its changes. A service that the bus starts when it is first called
-// has no owner yet.
+// follow finds the name's owner, and subscribes to its changes. A service that the bus starts when it is first called has
+// no owner yet.
 func (s *signals) follow(ctx context.Context, conn *dbus.Conn) error {
 	err := conn.AddMatchSignalContext(ctx, dbus.WithMatchSender(busName), dbus.WithMatchInterface(busName), dbus.WithMatchMember(nameOwnerChanged), dbus.WithMatchArg(0, s.name))
 	if err != nil {

@@ -22,11 +22,11 @@ const (
 	noSuchUnit = "org.freedesktop.systemd1.NoSuchUnit"
 )
 
-// replace is the mode of jobs: systemd cancels conflicting jobs that wait.
+// replace is the job mode: systemd cancels conflicting jobs that wait.
 const replace = "replace"
 
 // SetSlice starts the slice of a cgroup, or sets the properties of a slice that exists already; see [tree.Slices]. If r
-// is zero, an existing slice keeps its properties: it is above the slices of pods, and may be the administrator's.
+// is zero, an existing slice keeps its properties: it is above pod slices, and may be the administrator's.
 func (s *Systemd) SetSlice(ctx context.Context, at string, r cgroup.Resources) error {
 	name, above, err := unitOf(at)
 	if err != nil {

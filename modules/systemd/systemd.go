@@ -18,7 +18,7 @@ import (
 
 // Config configures a Systemd. The zero Config uses the system bus and the cgroups at /sys/fs/cgroup.
 type Config struct {
-	// Address is the address of the bus, such as "unix:path=/run/dbus/system_bus_socket". Default: the system bus.
+	// Address is the bus's address, such as "unix:path=/run/dbus/system_bus_socket". Default: the system bus.
 	Address string
 	// Version is the version of the kernel's interface to cgroups. Default: that of /sys/fs/cgroup.
 	Version cgroup.Version
@@ -33,7 +33,7 @@ type Systemd struct {
 	config Config
 
 	mu sync.Mutex
-	// conn is the connection to the manager of units, nil before the first call.
+	// conn is the connection to the unit manager, nil before the first call.
 	conn *units.Conn
 }
 
@@ -55,7 +55,7 @@ func New(c Config) (*Systemd, error) {
 	return &Systemd{config: c}, nil
 }
 
-// Close closes the connection to the manager of units. A later call connects again.
+// Close closes the connection to the unit manager. A later call connects again.
 func (s *Systemd) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -65,7 +65,7 @@ func (s *Systemd) Close() {
 	}
 }
 
-// manager returns the connection to the manager of units.
+// manager returns the connection to the unit manager.
 func (s *Systemd) manager(ctx context.Context) (*units.Conn, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -83,7 +83,7 @@ func (s *Systemd) manager(ctx context.Context) (*units.Conn, error) {
 	return conn, err
 }
 
-// newManager connects to the manager of units. NewConnection subscribes to signals without a context, so newManager
+// newManager connects to the unit manager. NewConnection subscribes to signals without a context, so newManager
 // closes the connections when ctx ends, which ends that call.
 func (s *Systemd) newManager(ctx context.Context) (*units.Conn, error) {
 	var pending []func() bool // each function keeps its connection open after ctx ends, and reports whether it was called in time
@@ -108,7 +108,7 @@ func (s *Systemd) newManager(ctx context.Context) (*units.Conn, error) {
 	return conn, nil
 }
 
-// dial connects to the bus, for the calls and signals of the owner of a name. ctx bounds only the handshake: the
+// dial connects to the bus, for the calls and signals of a name's owner. ctx bounds only the handshake: the
 // connection outlives it.
 func (s *Systemd) dial(ctx context.Context, name string) (*dbus.Conn, error) {
 	life, end := context.WithCancel(context.Background())

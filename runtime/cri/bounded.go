@@ -13,7 +13,7 @@ import (
 // An implementation without gRPC returns when the context of a call ends. Its errors may be any that [Classify] knows:
 // errors of package status, an *Error with a class, and those of package context. It returns errors.ErrUnsupported, or
 // the code Unimplemented, from calls that it does not have: an agent can do without GetContainerEvents, the calls for
-// statistics and RuntimeConfig, for example. Close does nothing. The name of the runtime is unknown, so pass it on, for
+// statistics and RuntimeConfig, for example. Close does nothing. The runtime's name is unknown, so pass it on, for
 // example as syncpod.Config.RuntimeName.
 func New(runtime runtimeapi.RuntimeServiceClient, image runtimeapi.ImageServiceClient) *Client {
 	return Timeouts{}.Client(runtime, image)
@@ -32,8 +32,7 @@ func (t Timeouts) Client(runtime runtimeapi.RuntimeServiceClient, image runtimea
 	return c
 }
 
-// boundedRuntime and boundedImages limit the duration of each call, and bound the text of its error. Streams end with their
-// contexts.
+// boundedRuntime and boundedImages limit each call's duration, and bound its error's text. Streams end with their contexts.
 type boundedRuntime struct {
 	runtimeapi.RuntimeServiceClient
 	timeouts Timeouts

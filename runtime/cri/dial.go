@@ -17,11 +17,10 @@ import (
 
 // Config configures the connection to a container runtime.
 type Config struct {
-	// Endpoint is the address of the runtime: "unix:///run/containerd/containerd.sock", a bare
-	// absolute path, or "npipe:////./pipe/containerd-containerd" on Windows. Required, unless Dialer
-	// is set.
+	// Endpoint is the runtime's address: "unix:///run/containerd/containerd.sock", a bare absolute
+	// path, or "npipe:////./pipe/containerd-containerd" on Windows. Required, unless Dialer is set.
 	Endpoint string
-	// Timeouts limit the duration of the calls.
+	// Timeouts limit the calls' duration.
 	Timeouts Timeouts
 	// MaxMessageBytes is the maximum size of a message sent or received. Default 16 MiB, as in a
 	// kubelet; gRPC's own 4 MiB are too few for a list of many containers. CRI lists all containers
@@ -50,8 +49,8 @@ const (
 // Client is a connection to a container runtime: the generated clients of both CRI services on one
 // gRPC connection, with timeouts on every call and automatic reconnection.
 //
-// Its methods return the errors of the generated clients, with texts that package foreign has bounded;
-// use Classify to distinguish them. All methods may be called concurrently.
+// Its methods return the generated clients' errors, with texts that package foreign has bounded; use
+// Classify to distinguish them. All methods may be called concurrently.
 type Client struct {
 	runtimeapi.RuntimeServiceClient
 	runtimeapi.ImageServiceClient
@@ -95,7 +94,7 @@ func NewClient(conn grpc.ClientConnInterface) *Client {
 	return newClient(conn)
 }
 
-// newClient returns a Client with the timeouts of the connection.
+// newClient returns a Client with the connection's timeouts.
 func newClient(conn grpc.ClientConnInterface) *Client {
 	bounded := boundedConn{conn}
 	return &Client{

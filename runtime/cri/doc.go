@@ -1,5 +1,5 @@
-// Package cri connects to a container runtime with CRI v1. It provides a connection with timeouts
-// that survives restarts of the runtime, classes of errors, and the owners of pods.
+// Package cri connects to a container runtime with CRI v1. It provides a connection with timeouts that survives
+// restarts of the runtime, error classes, and pod owners.
 //
 // [Dial] connects. Its result implements both generated CRI clients; most packages of this module
 // accept only the methods they need (such as [Execer]), so other clients and wrappers can be used too. Syncer, Loop and

@@ -9,11 +9,11 @@ import (
 	"strings"
 )
 
-// maxSocketPath is the maximum length of the path of a unix socket. sun_path has 108 bytes on Linux
-// and Windows, 104 on the BSDs and macOS; one of them is the terminating zero.
+// maxSocketPath is the maximum length of a unix socket's path. sun_path has 108 bytes on Linux and
+// Windows, 104 on the BSDs and macOS; one of them is the terminating zero.
 const maxSocketPath = 103
 
-// endpoint is the address of a runtime.
+// endpoint is a runtime's address.
 type endpoint struct {
 	network string // "unix" or "npipe"
 	address string // a path in the form of the operating system

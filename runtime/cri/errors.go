@@ -45,7 +45,7 @@ const (
 	ErrInvalid Class = "invalid argument"
 	// ErrPermission: the runtime, or a registry behind it, denied access.
 	ErrPermission Class = "permission denied"
-	// ErrPrecondition: the state of the object does not allow the call.
+	// ErrPrecondition: the object's state does not allow the call.
 	ErrPrecondition Class = "failed precondition"
 	// ErrExhausted: a resource is exhausted, or a message was larger than Config.MaxMessageBytes.
 	ErrExhausted Class = "resource exhausted"
@@ -195,7 +195,7 @@ func classOfText(text string) (class Class, holder string) {
 
 // saysNotFound reports whether the text says that the container, sandbox or image itself was not
 // found, and says nothing else. A text that mentions some other missing object in passing, even a
-// container in the words of a network plugin, must not count as success (kubernetes #106734).
+// container in a network plugin's words, must not count as success (kubernetes #106734).
 func saysNotFound(lower string) bool {
 	text := strings.TrimPrefix(lower, "error: ")
 	if rest, ok := strings.CutPrefix(text, "no such "); ok {

@@ -14,7 +14,7 @@ import (
 // of the agent that created the object.
 //
 // The Kubernetes API would reject the key, on purpose: it has two slashes. A sandbox also carries
-// the labels of its pod, and no pod may claim another agent's mark. A runtime accepts any text as a
+// its pod's labels, and no pod may claim another agent's mark. A runtime accepts any text as a
 // label.
 const LabelOwner = "podsync.io/agent/owner"
 
@@ -28,8 +28,8 @@ type Owner struct {
 	// Name marks the objects that this agent creates. It is a Kubernetes label value of at most 63
 	// characters. Two agents on one runtime need different names. Default DefaultOwner.
 	Name string
-	// AdoptUnmarked includes pods that have the Kubernetes pod labels and no agent's mark: the pods
-	// of a kubelet. Never set it while that kubelet runs.
+	// AdoptUnmarked includes pods that have the Kubernetes pod labels and no agent's mark: a
+	// kubelet's pods. Never set it while that kubelet runs.
 	AdoptUnmarked bool
 }
 

@@ -7,7 +7,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// The interfaces below are the roles of a container runtime. They have the signatures of the generated clients, so
+// The interfaces below are a container runtime's roles. They have the generated clients' signatures, so
 // runtimeapi.NewRuntimeServiceClient(conn), runtimeapi.NewImageServiceClient(conn), wrappers of them and a *Client
 // implement them.
 

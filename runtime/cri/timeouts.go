@@ -9,15 +9,15 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// Timeouts limit the duration of a Client's calls, in addition to the context of each call: a call
-// ends with the earlier of the two. A zero field means its default, a negative one no limit.
+// Timeouts limit the duration of a Client's calls, in addition to each call's context: a call ends
+// with the earlier of the two. A zero field means its default, a negative one no limit.
 type Timeouts struct {
 	// Connect is how long Dial waits for the runtime's response. Default 10 s.
 	Connect time.Duration
 	// Call limits every call that has no field of its own. Default 2 min, as in a kubelet
 	// (runtimeRequestTimeout).
 	Call time.Duration
-	// RunPodSandbox limits the creation of a sandbox, including its network. Default twice Call.
+	// RunPodSandbox limits a sandbox's creation, including its network. Default twice Call.
 	RunPodSandbox time.Duration
 	// StopSlack is added to the grace period of a StopContainer, and to the timeout of an ExecSync.
 	// An ExecSync without a timeout has no limit. Default is Call.
@@ -48,7 +48,7 @@ func orDefault(d, def time.Duration) time.Duration {
 	return d
 }
 
-// of returns the limit of one call, negative for none.
+// of returns one call's limit, negative for none.
 func (t Timeouts) of(req any) time.Duration {
 	switch r := req.(type) {
 	case *runtimeapi.RunPodSandboxRequest:
@@ -103,7 +103,7 @@ func (c timedConn) Close() error {
 	return nil
 }
 
-// Interceptor limits each unary call of a connection by t. Dial installs it, and the connections of Conn have it.
+// Interceptor limits each unary call of a connection by t. Dial installs it, and Conn's connections have it.
 func (t Timeouts) Interceptor() grpc.UnaryClientInterceptor {
 	t = t.withDefaults()
 	return func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
@@ -113,7 +113,7 @@ func (t Timeouts) Interceptor() grpc.UnaryClientInterceptor {
 	}
 }
 
-// limit returns the context of a call. t has its defaults.
+// limit returns a call's context. t has its defaults.
 func (t Timeouts) limit(ctx context.Context, req any) (context.Context, context.CancelFunc) {
 	if bound := t.of(req); bound >= 0 {
 		return context.WithTimeout(ctx, bound)

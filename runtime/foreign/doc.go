@@ -1,4 +1,4 @@
-// Package foreign makes the texts of others harmless: the texts of a runtime, a registry, an image, a plugin, a
+// Package foreign makes the texts of others harmless: a runtime's texts, a registry, an image, a plugin, a
 // container or a peer. Such a text has any length and any characters. Whoever receives one bounds it before it
 // becomes part of an error, a status, an event, a log line or a page:
 //

@@ -16,13 +16,13 @@ const (
 
 // Line returns s on one line. Each control character, line break, mark that changes the direction of a text and
 // byte that is not UTF-8 becomes an escape sequence of Go, such as \n, \x1b or \u202e. Of a text longer than Max it
-// keeps the beginning and the end, because causes are at the end of an error.
+// keeps the beginning and the end, because causes are at an error's end.
 func Line(s string) string { return Cut(s, Max) }
 
 // Word is Line with the limit MaxWord.
 func Word(s string) string { return Cut(s, MaxWord) }
 
-// Text is Line for a text of several lines, such as the output of a command: it keeps line feeds and tabs.
+// Text is Line for a text of several lines, such as a command's output: it keeps line feeds and tabs.
 func Text(s string) string { return bound(s, Max, isHarmlessInText) }
 
 // Cut is Line with another limit, of at least 64 bytes.

@@ -18,8 +18,8 @@ import (
 // PodStates reports which parts of a pod may be removed. For an unknown pod it reports false until it is
 // certain that no source wants that pod.
 type PodStates interface {
-	// RuntimeShouldBeRemoved reports whether the dead containers and the sandboxes of
-	// a pod may be removed.
+	// RuntimeShouldBeRemoved reports whether the dead containers and a pod's
+	// sandboxes may be removed.
 	RuntimeShouldBeRemoved(pod types.UID) bool
 	// ContentShouldBeRemoved reports whether the pod's files on the node, its volumes and logs, may
 	// be removed.
@@ -34,7 +34,7 @@ type Pods interface {
 	// UIDs returns the pods, each once, in any order.
 	UIDs() []types.UID
 	// Get returns the status of the last successful read, which the caller must not modify, and the
-	// error of the last read.
+	// last read's error.
 	Get(pod types.UID) (*runtime.PodStatus, error)
 }
 

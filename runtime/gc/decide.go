@@ -18,7 +18,7 @@ type Garbage struct {
 	// Containers are dead instances, sorted by name, the newest of each first.
 	Containers []runtime.ContainerID
 	// Sandboxes are the IDs of sandboxes that are not ready and have no containers, in
-	// the order of the status.
+	// the status's order.
 	Sandboxes []string
 }
 

@@ -4,10 +4,9 @@
 // removes the containers, the sandboxes and then the logs of pods that were evicted or deleted and
 // have stopped, although a source still has them.
 //
-// [Decide] returns the garbage of a pod. It is a pure function of the status that the runtime
-// reports. A [Collector] removes the garbage, in a pass that its owner starts periodically. It
-// reads the statuses from a runtime.Cache, so that a pass without garbage makes no call to the
-// runtime.
+// [Decide] returns a pod's garbage. It is a pure function of the status that the runtime reports. A [Collector] removes the
+// garbage, in a pass that its owner starts periodically. It reads the statuses from a runtime.Cache, so that a pass without
+// garbage makes no call to the runtime.
 //
 // # Taken alone
 //

@@ -105,8 +105,8 @@ func (c *Collector) pruneOf(root *os.Root, status *runtime.PodStatus) error {
 	return errors.Join(errs...)
 }
 
-// pruneDirectory removes the logs of a container, except those of the newest attempts and those
-// that keep selects.
+// pruneDirectory removes a container's logs, except those of the newest attempts and those that
+// keep selects.
 func (c *Collector) pruneDirectory(root *os.Root, dir string, keep func(attempt uint32) bool) error {
 	names, err := hostfs.Names(root, dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -155,8 +155,8 @@ func attemptOf(file string) (attempt uint32, ok bool) {
 	return uint32(n), err == nil && (rest == "log" || strings.HasPrefix(rest, "log."))
 }
 
-// pruneLinks removes the links to logs below root that no longer exist. It keeps the link of an
-// existing instance, because a rotation may be about to recreate the log.
+// pruneLinks removes the links to logs below root that no longer exist. It keeps an existing
+// instance's link, because a rotation may be about to recreate the log.
 func (c *Collector) pruneLinks(root *os.Root, live []*runtime.PodStatus) error {
 	if c.config.LogLinks == "" {
 		return nil

@@ -69,8 +69,8 @@ func notRegular(name string) error { return fmt.Errorf("%q is %w", name, ErrNotR
 // maxLinks is the number of links that Resolve follows, as many as an os.Root does.
 const maxLinks = 8
 
-// Resolve follows links at the end of name inside root, and returns the name of their target, or name itself if it is
-// not a link. The result may change afterwards: pass it to a function that follows no link.
+// Resolve follows links at the end of name inside root, and returns their target's name, or name itself if it is not
+// a link. The result may change afterwards: pass it to a function that follows no link.
 func Resolve(root *os.Root, name string) (string, error) {
 	for range maxLinks {
 		info, err := root.Lstat(name)

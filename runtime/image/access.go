@@ -29,7 +29,7 @@ type access struct {
 	// name: the image may already be present. read holds the names whose intents have been loaded.
 	intents map[string][]*intent
 	read    map[string]bool
-	// missed are the records whose image the last list lacked, by the name of their file.
+	// missed are the records whose image the last list lacked, by their file's name.
 	missed map[types.UID]bool
 	// used are the images that pods got, by repository. A pod may use them again.
 	used map[types.UID]map[useKey]bool
@@ -77,7 +77,7 @@ type imageGrants struct {
 	recorded time.Time
 }
 
-// grant has the credentials that may use an image under the name of one repository. It does not depend on other
+// grant has the credentials that may use an image under one repository's name. It does not depend on other
 // repositories that have the same image (kubernetes #138211).
 type grant struct {
 	everyone bool          // pulled without a credential
@@ -121,7 +121,7 @@ func (a *access) begin(w want, c keyring.Credentials) (end func(error), err erro
 	return func(err error) { a.end(name, in, err) }, nil
 }
 
-// load reads the pulls of names, once. It must be called with mu held.
+// load reads name pulls, once. It must be called with mu held.
 func (a *access) load(names ...string) {
 	if a.read == nil {
 		a.read, a.intents = map[string]bool{}, map[string][]*intent{}
@@ -137,7 +137,7 @@ func (a *access) load(names ...string) {
 	}
 }
 
-// of returns the grants of an image. It must be called with mu held.
+// of returns an image's grants. It must be called with mu held.
 func (a *access) of(id string) imageGrants {
 	if grants, read := a.grants[id]; read {
 		return grants

@@ -19,8 +19,8 @@ import (
 	"github.com/podsync/podsync/runtime/image/keyring"
 )
 
-// accessFiles persist the state of access over a restart of the agent: in pulled, a file for each image; in pulling, a
-// file for each name that is, or may be, being pulled with a credential. They contain hashes of credentials. The zero
+// accessFiles persist the state of access over an agent restart: in pulled, a file for each image; in pulling, a file
+// for each name that is, or may be, being pulled with a credential. They contain credential hashes. The zero
 // accessFiles persists nothing.
 type accessFiles struct {
 	pulled, pulling podfile.Dir
@@ -34,7 +34,7 @@ func newAccessFiles(dir string, log logr.Logger) accessFiles {
 	return accessFiles{podfile.Dir(filepath.Join(dir, "pulled")), podfile.Dir(filepath.Join(dir, "pulling")), log}
 }
 
-// imageFile is the file of an image.
+// imageFile is an image's file.
 type imageFile struct {
 	Image string `json:"image"`
 	// Verify is set after a file of the image could not be read: that file may have had repositories that are not in
@@ -78,7 +78,7 @@ func fileOf(of string) types.UID {
 	return types.UID(hex.EncodeToString(sum[:]))
 }
 
-// image reads the grants of an image. Without a file there are none. If the file cannot be read,
+// image reads an image's grants. Without a file there are none. If the file cannot be read,
 // every pod must verify its credentials.
 func (f accessFiles) image(id string) imageGrants {
 	var file imageFile
@@ -174,7 +174,7 @@ func (f accessFiles) forget(id string) {
 	}
 }
 
-// pulledImages returns the names of the files of images.
+// pulledImages returns the names of image files.
 func (f accessFiles) pulledImages() []types.UID {
 	if f.pulled == "" {
 		return nil
@@ -195,7 +195,7 @@ func (f accessFiles) pulledIDs() (ids []string) {
 	return ids
 }
 
-// forgetFile removes the file of an image by its name.
+// forgetFile removes an image's file by its name.
 func (f accessFiles) forgetFile(name types.UID) { f.report(f.pulled.Remove(name)) }
 
 // report logs an error whose consequence is an unnecessary verification.
@@ -205,7 +205,7 @@ func (f accessFiles) report(err error) {
 	}
 }
 
-// Limits on the records of one image. Beyond them, credentials are verified again.
+// Limits on one image's records. Beyond them, credentials are verified again.
 const (
 	maxRepositories = 100
 	maxCredentials  = 100

@@ -25,7 +25,7 @@ type CollectorRuntime interface {
 	ImageStatus(context.Context, *runtimeapi.ImageStatusRequest, ...grpc.CallOption) (*runtimeapi.ImageStatusResponse, error)
 	ListContainers(context.Context, *runtimeapi.ListContainersRequest, ...grpc.CallOption) (*runtimeapi.ListContainersResponse, error)
 	RemoveImage(context.Context, *runtimeapi.RemoveImageRequest, ...grpc.CallOption) (*runtimeapi.RemoveImageResponse, error)
-	// Status returns the image of sandboxes, if the runtime reports it.
+	// Status returns the sandbox image, if the runtime reports it.
 	Status(context.Context, *runtimeapi.StatusRequest, ...grpc.CallOption) (*runtimeapi.StatusResponse, error)
 }
 
@@ -83,12 +83,12 @@ type Collector struct {
 
 	// turn is held during a pass. It guards the fields below.
 	turn    chan struct{}
-	records map[string]record // by ID, of the images of the last list
-	blind   bool              // the log already has the line that the usage of the disk is unknown
+	records map[string]record // by ID, of the last list's images
+	blind   bool              // the log already has the line that the disk's usage is unknown
 	partial bool              // the log already has the line that the list of images is too large
 }
 
-// record is the state of a present image.
+// record is a present image's state.
 type record struct {
 	seen  time.Time     // when the Collector first listed it
 	due   time.Time     // when its removal may be retried
@@ -120,12 +120,11 @@ func NewCollector(c CollectorConfig) (*Collector, error) {
 	return &Collector{config: c, keep: keep, turn: make(chan struct{}, 1), records: map[string]record{}}, nil
 }
 
-// Collect makes one pass. While there is enough room, and neither MaxAge nor AlwaysList is set, a
-// pass is one call to the runtime and lists nothing; from LowPercent on it also lists images and
-// containers. If the list is larger than a message, because images of a registry have texts of any
-// length, a pass continues with the images that Leases know: those that the Manager has pulled, also
-// before a restart if it has a Dir, and those that pods use. If an image cannot be removed, Collect continues with the next and retries in later
-// passes, with back-off. The error joins all failures, and ErrDiskFull if there is still not enough
+// Collect makes one pass. While there is enough room, and neither MaxAge nor AlwaysList is set, a pass is one call to the runtime
+// and lists nothing; from LowPercent on it also lists images and containers. If the list is larger than a message, because a
+// registry's images have texts of any length, a pass continues with the images that Leases know: those that the Manager has
+// pulled, also before a restart if it has a Dir, and those that pods use. If an image cannot be removed, Collect continues with
+// the next and retries in later passes, with back-off. The error joins all failures, and ErrDiskFull if there is still not enough
 // room. Collect returns soon after ctx has ended.
 func (c *Collector) Collect(ctx context.Context) error {
 	if off(c.config.Policy) {

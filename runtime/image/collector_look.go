@@ -164,8 +164,8 @@ func (c *Collector) usedNames(ctx context.Context) (map[string]bool, error) {
 	return used, nil
 }
 
-// sandboxImage returns the image of the runtime's sandboxes, none if the runtime does not report
-// it. A runtime reports it in the verbose configuration of its status, where kubeadm also reads it.
+// sandboxImage returns the runtime's sandbox image, none if the runtime does not report it. A
+// runtime reports it in the verbose configuration of its status, where kubeadm also reads it.
 func (c *Collector) sandboxImage(ctx context.Context) (map[string]bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -177,7 +177,7 @@ func (c *Collector) sandboxImage(ctx context.Context) (map[string]bool, error) {
 		SandboxImage string `json:"sandboxImage"`
 	}
 	if err := json.Unmarshal([]byte(resp.GetInfo()["config"]), &config); err != nil || config.SandboxImage == "" {
-		return nil, nil // the configuration of this runtime has another form
+		return nil, nil // this runtime's configuration has another form
 	}
 	return map[string]bool{completed(config.SandboxImage): true}, nil
 }

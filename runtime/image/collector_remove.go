@@ -43,7 +43,7 @@ func (c *Collector) removeAll(ctx context.Context, images listed, g GCPlan) erro
 	return errors.Join(errs...)
 }
 
-// holdUp delays the next removal of an image, twice as long as the last time.
+// holdUp delays an image's next removal, twice as long as the last time.
 func (c *Collector) holdUp(id string) {
 	r := c.records[id]
 	r.pause = min(max(2*r.pause, firstPause), maxPause)

@@ -1,6 +1,5 @@
-// Package image ensures that the images of containers are present. It applies the pull policy,
-// selects registry credentials, merges concurrent pulls of one image, limits concurrent pulls, and
-// backs off after failures.
+// Package image ensures that container images are present. It applies the pull policy, selects registry credentials, merges
+// concurrent pulls of one image, limits concurrent pulls, and backs off after failures.
 //
 // The reasons in container statuses are a kubelet's, verbatim, because people and tools look for
 // them. Known defects of the kubelet are avoided:
@@ -48,7 +47,7 @@
 //		ImagePolicy: image.GCPolicy{HighPercent: 90, MaxAge: 30 * 24 * time.Hour},
 //	}
 //
-// An [Observer] is notified of pulls and removals. An [*Error] has the reason of a failed pull.
+// An [Observer] is notified of pulls and removals. An [*Error] has a failed pull's reason.
 //
 // # Access and cost
 //

@@ -34,8 +34,8 @@ type Request struct {
 	// FetchSecrets, if set, returns more of them. It is called only if the result depends on them, so that a credential
 	// plugin or an API server that is unavailable delays no container whose image is present and usable (kubernetes #133079).
 	FetchSecrets func(ctx context.Context) []v1.Secret
-	// Used is the identifier of the image with which the runtime has run the same container before, "" for none. The pod
-	// may use that image again without credentials.
+	// Used is the image's identifier with which the runtime has run the same container before, "" for none. The pod may
+	// use that image again without credentials.
 	Used string
 	// Sandbox is the pod's sandbox, which some runtimes need for the pull.
 	Sandbox *runtimeapi.PodSandboxConfig

@@ -39,7 +39,7 @@ type Error struct {
 	// request with other credentials need not wait.
 	RetryAt time.Time
 	// Err is the cause, nil if the reason needs no explanation. With ErrImagePullBackOff it is the
-	// cause of the failed pull.
+	// failed pull's cause.
 	Err error
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/podsync/podsync/internal/order"
 )
 
-// withDefaults returns the policy with the defaults of a kubelet.
+// withDefaults returns the policy with a kubelet's defaults.
 func withDefaults(p GCPolicy) GCPolicy {
 	p.HighPercent = cmp.Or(p.HighPercent, 85)
 	p.LowPercent = cmp.Or(p.LowPercent, 80)
@@ -100,7 +100,7 @@ func (r RemovalReason) String() string {
 	return "disk full"
 }
 
-// Removal is the removal of one image.
+// Removal is one image's removal.
 type Removal struct {
 	Stored
 	Reason RemovalReason
@@ -122,7 +122,7 @@ type GCPlan struct {
 
 // DecideGC returns the images to remove: those unused for longer than MaxAge and, if the disk is
 // too full, as many more as necessary by the sizes that the runtime reports, the least recently
-// used first. It is a pure function, and does not depend on the order of the images.
+// used first. It is a pure function, and does not depend on the images' order.
 func DecideGC(images []Stored, disk Disk, p GCPolicy, now time.Time) GCPlan {
 	p = withDefaults(p)
 	g := GCPlan{Free: excess(p, disk)}

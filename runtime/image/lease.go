@@ -19,12 +19,12 @@ import (
 type Leases struct {
 	mu       sync.Mutex
 	held     map[string]int           // names and identifiers, with the number of leases
-	removing map[string]chan struct{} // names and identifiers, closed at the end of the removal
+	removing map[string]chan struct{} // names and identifiers, closed at the removal's end
 	watching []observer
 	used     uses
 }
 
-// An observer learns which images exist. A Manager's records of credentials are one.
+// An observer learns which images exist. A Manager's credential records are one.
 type observer interface {
 	// removed is called after each removal, before a lease is granted.
 	removed(id string, names []string)

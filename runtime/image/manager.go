@@ -13,8 +13,8 @@ import (
 type Config struct {
 	Settings
 	// Dir is a directory in which the Manager persists which credentials may use which image. It
-	// contains hashes of credentials. Without it, every image counts as preloaded after a restart
-	// of the agent.
+	// contains credential hashes. Without it, every image counts as preloaded after an agent
+	// restart.
 	Dir string
 	// Log receives errors about records in Dir that cannot be read or written.
 	Log logr.Logger
@@ -59,7 +59,7 @@ func New(c Config) (*Manager, error) {
 	return m, nil
 }
 
-// Forget drops the recorded failures of a deleted pod, and which images it got. Otherwise failures are dropped after ten
+// Forget drops a deleted pod's recorded failures, and which images it got. Otherwise failures are dropped after ten
 // minutes without a request.
 func (m *Manager) Forget(pod types.UID) {
 	m.retries.forgetPod(pod)

@@ -7,8 +7,8 @@ import "time"
 // concurrently. Embed NopObserver to implement only some methods.
 //
 // Use podworkers.Observer and syncpod.Observer for the work on pods, and pleg.Observer for the
-// detection of changes. An agent.Config has this observer as Images.Observer; see syncpod.Observer
-// for the others.
+// change detection. An agent.Config has this observer as Images.Observer; see syncpod.Observer for
+// the others.
 type Observer interface {
 	// PullStarted is called before the request to the runtime.
 	PullStarted(Pull)

@@ -131,7 +131,7 @@ func (m *Manager) askToPull(ctx context.Context, p Pull, req *runtimeapi.PullIma
 	return err
 }
 
-// pullReason returns the reason for the error of a pull.
+// pullReason returns the reason for a pull's error.
 func pullReason(err error) Reason {
 	switch {
 	case errors.Is(err, cri.ErrRegistryUnavailable):

@@ -83,7 +83,7 @@ func tagged(name string) (string, bool) {
 	return named.Name() + ":" + t.Tag(), true
 }
 
-// repositoryOf returns the repository of a name in full, empty for an identifier.
+// repositoryOf returns a name's repository in full, empty for an identifier.
 func repositoryOf(name string) string {
 	repository, err := keyring.Repository(name)
 	if err != nil {

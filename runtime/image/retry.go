@@ -17,11 +17,11 @@ type retryKey struct {
 	credential fingerprint
 }
 
-// retries records when a failed pull may be retried, and the cause of the failure.
+// retries records when a failed pull may be retried, and the failure's cause.
 type retries struct {
 	mu      sync.Mutex
 	backoff *backoff.Backoff[retryKey]
-	causes  map[retryKey]error // of the last failure of each key in backoff
+	causes  map[retryKey]error // of each key's last failure in backoff
 }
 
 func newRetries() (*retries, error) {

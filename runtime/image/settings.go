@@ -6,9 +6,9 @@ import (
 	"github.com/podsync/podsync/runtime/cri"
 )
 
-// Settings configures the pulls of images. The zero Settings pulls as a kubelet does.
+// Settings configures image pulls. The zero Settings pulls as a kubelet does.
 type Settings struct {
-	// Runtime stores and pulls images. Default: the client of the agent.
+	// Runtime stores and pulls images. Default: the agent's client.
 	Runtime cri.ImagePuller
 	// MaxParallelPulls limits the number of concurrent pulls; further pulls wait in order of
 	// arrival. A present image never waits. Default 5; negative means no limit.
@@ -26,8 +26,8 @@ type Settings struct {
 	Observer Observer
 }
 
-// GCPolicy determines when unused images are removed. A zero field means the default of a kubelet's
-// configuration.
+// GCPolicy determines when unused images are removed. A zero field means a kubelet's configuration
+// default.
 type GCPolicy struct {
 	// HighPercent is the usage of the images' file system at which the agent starts to remove images
 	// (imageGCHighThresholdPercent). Default 85. With 100, no image is removed to free space.

@@ -18,8 +18,8 @@
 //
 // A runtime splits a long line into entries; all but the last have the tag P. A Reader joins the
 // entries again: the line counts once for a tail, and has one timestamp. A line of any length is
-// read in chunks of bounded size. The output of the two streams is written in the order of the log.
-// If both streams go to the same writer, the other stream may interrupt a long line.
+// read in chunks of bounded size. The two streams' output is written in the log's order. If both
+// streams go to the same writer, the other stream may interrupt a long line.
 //
 // # Rotation
 //
@@ -41,8 +41,8 @@
 // Only regular files are read; a part that is a link, for example, is skipped. Lines that are not in
 // CRI's format are skipped, and so is the rest of a compressed part after damage. Read reports both
 // at the end in a [DamagedError]. If a log becomes shorter while it is read, the read ends with
-// [ErrTruncated]. An incomplete entry at the end of a log is not an error, because the runtime may
-// be about to complete it.
+// [ErrTruncated]. An incomplete entry at a log's end is not an error, because the runtime may be
+// about to complete it.
 //
 //	reader.go   Reader and Log: finds and reads the parts of a log
 //	options.go  validates and interprets options

@@ -18,15 +18,15 @@ var ErrNotRegular = errors.New("not a regular file")
 type DamagedError struct {
 	// File is the name of the first damaged file.
 	File string
-	// Offset is the position of the damage in the file, in bytes, after decompression.
+	// Offset is the damage's position in the file, in bytes, after decompression.
 	Offset int64
 	// Places counts the damaged lines and files.
 	Places int
-	// Err is the cause of the first damage.
+	// Err is the first damage's cause.
 	Err error
 }
 
-// Error names the position and the cause of the first damage.
+// Error names the position and the first damage's cause.
 func (e *DamagedError) Error() string {
 	return fmt.Sprintf("%s at byte %d: %v (%d places like this were left out)", e.File, e.Offset, e.Err, e.Places)
 }

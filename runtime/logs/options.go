@@ -8,9 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Validate returns the invalid options with the names of their fields, as an API server does,
-// except that it accepts tailLines for a single stream. Nil options are valid and select the whole
-// log.
+// Validate returns the invalid options with their fields' names, as an API server does, except
+// that it accepts tailLines for a single stream. Nil options are valid and select the whole log.
 func Validate(o *v1.PodLogOptions) field.ErrorList {
 	if o == nil {
 		return nil

@@ -17,7 +17,7 @@ type printer struct {
 	window
 	out     [2]io.Writer
 	lines   [2]line
-	current entry // the entry of the last piece
+	current entry // the last piece's entry
 	valid   bool
 	buf     []byte
 	damage  *DamagedError
@@ -49,7 +49,7 @@ func (p *printer) print(file string, piece piece) error {
 	return p.write(text, piece)
 }
 
-// write prints the text of a selected stream, unless it is too old.
+// write prints a selected stream's text, unless it is too old.
 func (p *printer) write(text []byte, piece piece) error {
 	line := &p.lines[p.current.stream]
 	p.buf = p.buf[:0]

@@ -67,7 +67,7 @@ type reading struct {
 	*printer
 }
 
-// result converts the error that ended the read to the error of Read. If ctx has ended, it returns
+// result converts the error that ended the read to Read's error. If ctx has ended, it returns
 // ctx's own error, unwrapped.
 func (r *reading) result(ctx context.Context, err error) error {
 	ended := ctx.Err()
@@ -126,7 +126,7 @@ func (r *reading) begin(ctx context.Context) (newest *os.File, start int64, err 
 	return newest, start, err
 }
 
-// parts returns the files of the log. A file that is rotated during the call is returned once.
+// parts returns the log's files. A file that is rotated during the call is returned once.
 func (r *reading) parts() (newest *os.File, parts []part, err error) {
 	newest, err = openIfThere(r.root, r.log)
 	if err != nil {
@@ -240,7 +240,7 @@ func (r *reading) drain(ctx context.Context, file string, s *scanner) error {
 	return printed
 }
 
-// flush prints the rest at the end of a file: an incomplete entry, if its fields are complete.
+// flush prints the rest at a file's end: an incomplete entry, if its fields are complete.
 func (r *reading) flush(file string, s *scanner) error {
 	rest, ok := s.rest()
 	if !ok {

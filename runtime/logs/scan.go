@@ -94,7 +94,7 @@ func (s *scanner) rest() (piece, bool) {
 // read returns the number of bytes of the file that were read.
 func (s *scanner) read() int64 { return s.offset + int64(s.to-s.from) }
 
-// each calls f with each piece up to the end of the file.
+// each calls f with each piece up to the file's end.
 func (s *scanner) each(f func(piece) error) error {
 	for {
 		p, err := s.next()

@@ -5,7 +5,7 @@ import (
 	"io"
 )
 
-// A counter counts lines backwards from the end of a log, across its files.
+// A counter counts lines backwards from a log's end, across its files.
 type counter struct {
 	wanted      [2]bool
 	want, found int64
@@ -41,7 +41,7 @@ func tailStart(f io.ReaderAt, size int64, c *counter) (start int64, whole bool, 
 		return size, true, nil
 	}
 	buf := make([]byte, tailBlock+maxHead)
-	end := size // the end of the current line
+	end := size // the current line's end
 	for high := size; high > 0; {
 		low := max(0, high-tailBlock)
 		block := buf[:min(high-low+maxHead, size-low)]
@@ -97,7 +97,7 @@ func forwardTail(open func() (io.ReadCloser, error), c *counter) (start int64, w
 }
 
 // countLines counts the lines of a file that belong to the selected streams. For each stream, it also
-// returns the offset of the last entry if that entry leaves its line incomplete and no later file has an
+// returns the last entry's offset if that entry leaves its line incomplete and no later file has an
 // entry of the stream, and -1 otherwise. Such an entry ends a line.
 func countLines(open func() (io.ReadCloser, error), c *counter) (lines int64, incomplete [2]int64, err error) {
 	var there [2]bool
@@ -138,7 +138,7 @@ func afterLines(open func() (io.ReadCloser, error), wanted [2]bool, incomplete [
 }
 
 // eachEntry calls f with each entry and its offset until f returns false, and returns the offset of that
-// entry, or of the end of the file. It skips damage, which is reported when the file is printed.
+// entry, or of the file's end. It skips damage, which is reported when the file is printed.
 func eachEntry(open func() (io.ReadCloser, error), f func(e entry, offset int64) bool) (offset int64, err error) {
 	r, err := open()
 	if err != nil {

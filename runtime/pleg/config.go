@@ -51,7 +51,7 @@ type Config struct {
 	// Default: not called.
 	Changed func(uid types.UID, status *runtime.PodStatus)
 	// AvailableChanged is called when the runtime becomes unavailable, with the error, and with nil when it is
-	// available and all pods were listed; the first call follows soon after the start of Run. Calls come from one
+	// available and all pods were listed; the first call follows soon after Run's start. Calls come from one
 	// goroutine and must not block. Default: not called.
 	AvailableChanged func(err error)
 	// Busy reports whether a pod is in transition: being started or stopped. Without
@@ -77,7 +77,7 @@ const (
 	maxInspections = 8
 	// slowInspection is how long an inspection counts towards maxInspections.
 	slowInspection = 100 * time.Millisecond
-	// maxHold is how long an event may wait for the end of the work on its pod.
+	// maxHold is how long an event may wait for the work's end on its pod.
 	maxHold = time.Second
 	// settleTime is how long a stream must be open until the Watcher relies on it.
 	settleTime = time.Second

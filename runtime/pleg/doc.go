@@ -1,6 +1,5 @@
-// Package pleg watches the pods of a container runtime: it keeps a [runtime.Cache] up to date and
-// reports changed pods. The name is the kubelet's: pod lifecycle event generator. This one generates inspections, not
-// events.
+// Package pleg watches a container runtime's pods: it keeps a [runtime.Cache] up to date and reports changed pods. The name is
+// the kubelet's: pod lifecycle event generator. This one generates inspections, not events.
 //
 // A [Watcher] is a kubelet's GenericPLEG and EventedPLEG with the pod cache. It needs a [Reader] only, such as a *reader.Reader on
 // four calls of a runtime:
@@ -19,15 +18,15 @@
 //
 // # Level, not edge
 //
-// An event of the runtime, a list that shows a difference, the end of a sync: each of these only
-// means that a pod should be inspected. The Watcher stores one flag for each pod. So no queue
-// overflows, nothing is dropped, a burst of events for one pod costs one or two inspections, and a
-// late, duplicate or wrong event costs one inspection that finds no change (KEP-3386, kubernetes
+// A runtime event, a list that shows a difference, a sync's end: each of these only means that a pod should be inspected.
+// The Watcher stores one flag for each pod. So no queue overflows, nothing is dropped, a burst of events for one pod
+// costs one or two inspections, and a late, duplicate or wrong event costs one inspection that finds no change (KEP-3386,
+// kubernetes
 // #121003).
 //
-// An event costs no inspection if the newest status already shows its cause. Events of a pod during
-// a sync wait for the end of the sync, which inspects the pod anyway: see [Watcher.Hold]. So an
-// agent's own work on a pod costs one inspection, not one for each step.
+// An event costs no inspection if the newest status already shows its cause. Events of a pod during a sync wait for the
+// sync's end, which inspects the pod anyway: see [Watcher.Hold]. So an agent's own work on a pod costs one inspection,
+// not one for each step.
 //
 // At most one inspection of each pod is in flight. If another one is requested meanwhile, it starts afterwards.
 //
@@ -45,9 +44,9 @@
 // an event was lost. A quiet node causes no other calls. Events are only hints: every runtime loses,
 // repeats and delays them, and events during a broken stream are lost.
 //
-// Without events (containerd 1.6), and while no stream stays open, the Watcher only lists. The
-// pause between lists is 20 ms after a change and doubles up to 1 s; while no pod is in transition
-// it slowly grows to 10 s. It is at least four times the duration of the last list.
+// Without events (containerd 1.6), and while no stream stays open, the Watcher only lists. The pause between lists is
+// 20 ms after a change and doubles up to 1 s; while no pod is in transition it slowly grows to 10 s. It is at least four
+// times the last list's duration.
 //
 // # The time of a status
 //

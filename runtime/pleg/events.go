@@ -13,7 +13,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri"
 )
 
-// EventStreamer streams the events of containers. A *cri.Client implements it.
+// EventStreamer streams container events. A *cri.Client implements it.
 type EventStreamer interface {
 	GetContainerEvents(context.Context, *runtimeapi.GetEventsRequest, ...grpc.CallOption) (grpc.ServerStreamingClient[runtimeapi.ContainerEventResponse], error)
 }
@@ -45,8 +45,8 @@ func (t EventType) String() string {
 }
 
 // Event reports that something happened in a pod. It is only a hint to inspect the pod: runtimes
-// drop, repeat, delay and reorder events, containerd keeps unread ones for the next stream, and the
-// state of a container in an event may be outdated (kubernetes #121003, KEP-3386). It therefore
+// drop, repeat, delay and reorder events, containerd keeps unread ones for the next stream, and a
+// container's state in an event may be outdated (kubernetes #121003, KEP-3386). It therefore
 // carries no status.
 type Event struct {
 	// PodUID is empty if the runtime did not report the pod: then ContainerID must be known already,
@@ -58,7 +58,7 @@ type Event struct {
 	Type        EventType
 }
 
-// EventHandler receives the events of a stream, all from one goroutine.
+// EventHandler receives a stream's events, all from one goroutine.
 //
 // A call blocks the stream, and a runtime may end a stream that is not read, so a handler must not
 // block. It should record, for each pod, that an inspection is needed: later records replace

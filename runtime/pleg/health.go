@@ -10,7 +10,7 @@ import (
 )
 
 var (
-	// ErrNotListed means that the pods have not been listed yet, so the state of the runtime is unknown.
+	// ErrNotListed means that the pods have not been listed yet, so the runtime's state is unknown.
 	ErrNotListed = errors.New("pleg: the pods of the runtime were not listed yet")
 	// ErrStopped means that the agent has stopped or is about to stop.
 	ErrStopped = errors.New("pleg: the watcher has stopped")
@@ -20,8 +20,8 @@ var (
 type Health struct {
 	// At is the time that Health describes.
 	At time.Time
-	// Err is why the runtime is unavailable, nil if it is available: ErrNotListed, ErrStopped, or the
-	// error of a list, with a class of package cri. Since is the time of the last change.
+	// Err is why the runtime is unavailable, nil if it is available: ErrNotListed, ErrStopped, or a
+	// list's error, with a class of package cri. Since is the time of the last change.
 	Err   error
 	Since time.Time
 	// Listing is when the list that is in flight began, zero if none is in flight. A list that began
@@ -29,7 +29,7 @@ type Health struct {
 	Listing time.Time
 	// Listed is when the last successful list began.
 	Listed time.Time
-	// ListErr is the error of the last list, nil if it succeeded. ListFailing is since when lists
+	// ListErr is the last list's error, nil if it succeeded. ListFailing is since when lists
 	// fail.
 	ListErr     error
 	ListFailing time.Time
@@ -44,15 +44,15 @@ type Health struct {
 // A ReadFailure is a pod whose inspection fails or takes long.
 type ReadFailure struct {
 	UID types.UID
-	// Err is the error of the last inspection, nil if it succeeded; Since is when the failures
+	// Err is the last inspection's error, nil if it succeeded; Since is when the failures
 	// began.
 	Err   error
 	Since time.Time
-	// InspectingSince is the start of the inspection in flight. It is zero if none is in flight.
+	// InspectingSince is the inspection's start in flight. It is zero if none is in flight.
 	InspectingSince time.Time
 }
 
-// LongInspection is how long a list, or the inspection of a pod, may take before it is a problem.
+// LongInspection is how long a list, or a pod's inspection, may take before it is a problem.
 const LongInspection = 5 * time.Second
 
 // OK reports whether there is no problem: the runtime is available, lists succeed and do not hang,

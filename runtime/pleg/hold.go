@@ -37,8 +37,8 @@ func (w *Watcher) Release(uid types.UID, changed bool) {
 // inspected again.
 const maxQueuedEvents = 8
 
-// eventSeen requests an inspection of the pod of an event, now or when the pod is released,
-// unless the newest status already shows the cause of the event. It requires mu to be held.
+// eventSeen requests an inspection of an event's pod, now or when the pod is released,
+// unless the newest status already shows the event's cause. It requires mu to be held.
 func (w *Watcher) eventSeen(p *pod, e Event) {
 	switch {
 	case p.now != nil && len(p.queuedEvents) < maxQueuedEvents:
@@ -51,7 +51,7 @@ func (w *Watcher) eventSeen(p *pod, e Event) {
 	}
 }
 
-// hold delays the inspection of a pod until the work on it ends. It requires mu to be held.
+// hold delays a pod's inspection until the work on it ends. It requires mu to be held.
 func (w *Watcher) hold(p *pod) {
 	p.missedEvent = true
 	if by := time.Now().Add(maxHold); p.retryAt.IsZero() || by.Before(p.retryAt) {

@@ -64,7 +64,7 @@ func (w *Watcher) read(ctx context.Context, p *pod, l *inspection, prev *runtime
 	return w.config.Reader.PodStatus(ctx, p.uid, prev)
 }
 
-// drop ends an inspection that the end of Run has interrupted.
+// drop ends an inspection that Run's end has interrupted.
 func (w *Watcher) drop(p *pod, l *inspection) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -72,7 +72,7 @@ func (w *Watcher) drop(p *pod, l *inspection) {
 	l.end(nil, ErrStopped)
 }
 
-// finish records the result of an inspection.
+// finish records an inspection's result.
 func (w *Watcher) finish(p *pod, l *inspection, status *runtime.PodStatus, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -122,7 +122,7 @@ func (w *Watcher) succeeded(p *pod, l *inspection, status *runtime.PodStatus) {
 		p.tries = 0
 	}
 	// Callers that wait for this inspection get its result. Changed reports that the pod has disappeared from Pods, and
-	// the results of a concurrent list.
+	// a concurrent list's results.
 	p.unreported = p.unreported || (differs || recovered) && l.waiting == 0 || wasListed && p.listed == nil
 }
 

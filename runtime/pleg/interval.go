@@ -12,15 +12,15 @@ import (
 // lists is the state of the lists of all pods, and of the time of the next one. The Watcher's mu
 // guards it.
 type lists struct {
-	// reading means that a list is in progress, since began. Otherwise began and ended are the times of
-	// the last list.
+	// reading means that a list is in progress, since began. Otherwise began and ended are the last
+	// list's times.
 	reading      bool
 	began, ended time.Time
 	// wanted means that a list is requested now.
 	wanted bool
 	// succeeded is the time when the last successful list began.
 	succeeded time.Time
-	// err is the error of the last list, since the beginning of the failures, and failures their number in a row.
+	// err is the last list's error, since the beginning of the failures, and failures their number in a row.
 	err      error
 	since    time.Time
 	failures int

@@ -148,8 +148,8 @@ func (w *Watcher) compareMissing(uids []types.UID, began time.Time) (inspections
 	return inspections
 }
 
-// resume reports that the runtime is available, if that was not reported yet, once the results of
-// the inspections were reported or have taken too long.
+// resume reports that the runtime is available, if that was not reported yet, once the
+// inspections' results were reported or have taken too long.
 func (w *Watcher) resume(ctx context.Context, inspections []*inspection) {
 	w.mu.Lock()
 	announce := !w.announced

@@ -23,7 +23,7 @@ func (e *UnavailableError) Error() string {
 	return fmt.Sprintf("the runtime is unavailable since %s: %v", e.Since.Format(time.RFC3339), e.Err)
 }
 
-// Unwrap returns the error of the list, which has a class of package cri.
+// Unwrap returns the list's error, which has a class of package cri.
 func (e *UnavailableError) Unwrap() error { return e.Err }
 
 // Temporary returns true: the Watcher keeps listing until the runtime is available again.
@@ -37,7 +37,7 @@ func (e *UnavailableError) Temporary() bool { return true }
 // Changed is not called for a status that GetNewerThan has returned: the caller acts on it, or inspects
 // the pod again later. To read the known state only, use the Cache.
 //
-// GetNewerThan returns the error of the read, an *UnavailableError immediately while the runtime is
+// GetNewerThan returns the read's error, an *UnavailableError immediately while the runtime is
 // unavailable, and the error of ctx when that ends. Before Run has listed the pods it waits.
 func (w *Watcher) GetNewerThan(ctx context.Context, uid types.UID, since time.Time) (*runtime.PodStatus, error) {
 	if uid == "" {

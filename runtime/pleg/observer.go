@@ -15,7 +15,7 @@ import (
 type Observer interface {
 	// Listed is called after a list of all pods, with the number of pods and the duration.
 	Listed(pods int, took time.Duration, err error)
-	// Inspected is called after the inspection of a pod.
+	// Inspected is called after a pod's inspection.
 	Inspected(uid types.UID, took time.Duration, err error)
 	// Streaming is called when the event stream becomes reliable (true) or unreliable (false).
 	Streaming(on bool)

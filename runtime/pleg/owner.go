@@ -23,7 +23,7 @@ func (w *Watcher) ownerOf(id string) *pod {
 	return w.owners[id]
 }
 
-// setLatest records the newest status of a pod.
+// setLatest records a pod's newest status.
 func (w *Watcher) setLatest(p *pod, status *runtime.PodStatus) {
 	w.owners.remove(p)
 	p.latest = status

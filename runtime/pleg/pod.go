@@ -10,7 +10,7 @@ import (
 	"github.com/podsync/podsync/runtime/reader"
 )
 
-// A pod is the Watcher's state of one pod. It exists while the runtime has objects of the pod,
+// A pod is the Watcher's state of one pod. It exists while the runtime has the pod's objects,
 // or while work for the pod is due. The Watcher's mu guards it.
 type pod struct {
 	uid types.UID
@@ -33,7 +33,7 @@ type pod struct {
 	// cause.
 	queuedEvents []Event
 
-	// err is the error of the last inspection; since is the time since which all have failed.
+	// err is the last inspection's error; since is the time since which all have failed.
 	err   error
 	since time.Time
 	// tries counts the inspections in a row without a complete status. retryAt is the time of the
@@ -78,7 +78,7 @@ func (p *pod) newest() time.Time {
 	return time.Time{}
 }
 
-// pod returns the state of a pod, and creates it if there is none. It requires mu to be held, as do the methods below.
+// pod returns a pod's state, and creates it if there is none. It requires mu to be held, as do the methods below.
 func (w *Watcher) pod(uid types.UID) *pod {
 	p := w.pods[uid]
 	if p == nil {
@@ -200,7 +200,7 @@ func pause(ctx context.Context, d time.Duration, wakeup <-chan struct{}) {
 	}
 }
 
-// report reports the newest status of the pod.
+// report reports the pod's newest status.
 func (w *Watcher) report(p *pod) {
 	w.mu.Lock()
 	status := p.latest

@@ -13,7 +13,7 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// A Watcher watches the pods of a runtime. Its methods may be called concurrently, also from Changed and the other
+// A Watcher watches a runtime's pods. Its methods may be called concurrently, also from Changed and the other
 // functions of its Config.
 type Watcher struct {
 	config Config
@@ -25,7 +25,7 @@ type Watcher struct {
 	mu             sync.Mutex
 	running        bool // until all goroutines of a Run have ended
 	tasks          sync.WaitGroup
-	ctx            context.Context // Run's context, for the goroutines of pods
+	ctx            context.Context // Run's context, for pod goroutines
 	gate           gate
 	unavailableErr *UnavailableError // set while the gate is gateUnavailable
 	since          time.Time         // the time of the last change of the gate
@@ -79,7 +79,7 @@ func (w *Watcher) Run(ctx context.Context) error {
 	w.tasks.Wait()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.running, w.lists.reading = false, false // the end of Run may have interrupted a list
+	w.running, w.lists.reading = false, false // Run's end may have interrupted a list
 	return ctx.Err()
 }
 

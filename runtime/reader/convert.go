@@ -120,7 +120,7 @@ func ContainerStatus(s *runtimeapi.ContainerStatus, typ, sandboxID string) runti
 	}
 }
 
-// reportedResources converts the values of a cgroup to amounts of the API. A zero value was not set.
+// reportedResources converts a cgroup's values to amounts of the API. A zero value was not set.
 func reportedResources(r *runtimeapi.LinuxContainerResources) *runtime.ReportedResources {
 	if r == nil {
 		return nil

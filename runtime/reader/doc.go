@@ -22,15 +22,15 @@
 // the pods that [ListedPod.Changed] selects, which reuses the list that a kubelet makes again for
 // each changed pod. The tests of this package count these calls.
 //
-// To create a pod whose images are present: the calls are the creation of the sandbox, for each container the status of
-// its image, its creation and its start, and then one inspection of the whole pod.
+// To create a pod whose images are present: the calls are the sandbox's creation, for each container its image's
+// status, its creation and its start, and then one inspection of the whole pod.
 //
 //	                                     containerd   CRI-O   a kubelet
 //	a new pod of 1 container                    8       7          10
 //	a new pod of 3 containers                  16      13          20
 //
-// Tests with an in-memory runtime count the calls of this module. The calls of a kubelet are derived from its known
-// sequence: in addition it requests the new sandbox's status, and the status of each image a second time to get its user.
+// Tests with an in-memory runtime count this module's calls. A kubelet's calls are derived from its known sequence: in
+// addition it requests the new sandbox's status, and the status of each image a second time to get its user.
 //
 //	reader.go   Reader: one pod, only its changes
 //	inspect.go  the requests for one pod

@@ -9,10 +9,10 @@ import (
 
 const cgroupRoot = "sys/fs/cgroup"
 
-// A hierarchy is the layout of the node's cgroups: version 2 has all files of a cgroup in one
+// A hierarchy is the node's cgroup layout: version 2 has all files of a cgroup in one
 // directory, version 1 has one directory for each controller.
 type hierarchy struct {
-	cpu, memory string // the directories to which the paths of cgroups are relative
+	cpu, memory string // the directories to which cgroup paths are relative
 	unified     bool
 }
 
@@ -23,7 +23,7 @@ func hierarchyOf(fsys fs.FS) hierarchy {
 	return hierarchy{cpu: cgroupRoot + "/cpuacct", memory: cgroupRoot + "/memory"}
 }
 
-// cpuOf and memoryOf read the usage of a cgroup. They return nil if it does not exist.
+// cpuOf and memoryOf read a cgroup's usage. They return nil if it does not exist.
 func (f *files) cpuOf(h hierarchy, cgroup string, now time.Time) *CPU {
 	c := &CPU{Time: now}
 	if h.unified {
@@ -59,7 +59,7 @@ func (f *files) memoryOf(h hierarchy, cgroup string, now time.Time) *Memory {
 	return m
 }
 
-// namesOf are the names of values in memory.stat. Version 1 prefixes those that include the
+// namesOf are value names in memory.stat. Version 1 prefixes those that include the
 // cgroup's descendants.
 type namesOf struct{ usage, limit, inactive, rss, faults, majorFaults string }
 

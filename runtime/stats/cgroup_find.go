@@ -14,9 +14,9 @@ const (
 	// searchPause is the minimum time between two searches of the tree: a cgroup that was not found
 	// may not exist.
 	searchPause = 10 * time.Second
-	// maxDepth is the depth to which cgroups of pods are searched.
+	// maxDepth is the depth to which pod cgroups are searched.
 	maxDepth = 12
-	// maxNames limits the names of one directory, and maxSearched those of a whole search: a container may create any
+	// maxNames limits one directory's names, and maxSearched those of a whole search: a container may create any
 	// number of cgroups.
 	maxNames, maxSearched = 4096, 65_536
 )
@@ -24,7 +24,7 @@ const (
 // A finder maps keys to cgroups. A key is the ID of a sandbox or a container, or "pod" followed by
 // the UID of a pod. Copies share a map that is never modified.
 type finder struct {
-	known map[string]string // paths below the root of the tree
+	known map[string]string // paths below the tree's root
 	// absent holds the keys that the last search did not find.
 	absent   map[string]bool
 	searched time.Time
@@ -98,7 +98,7 @@ func readDir(in fs.FS, dir string, max int) ([]fs.DirEntry, error) {
 }
 
 // keyOf returns the key that a cgroup belongs to, or "". Runtimes and systemd may add a prefix to
-// the ID, such as "cri-containerd-" or "kubepods-burstable-", and a suffix; in the name of a slice,
+// the ID, such as "cri-containerd-" or "kubepods-burstable-", and a suffix; in a slice's name,
 // underscores replace the dashes of a UID.
 func keyOf(name string, keys map[string]bool) string {
 	bare := strings.TrimSuffix(strings.TrimSuffix(name, ".scope"), ".slice")

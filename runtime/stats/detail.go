@@ -20,9 +20,9 @@ import (
 type Detail struct {
 	Namespace, Pod string
 	UID            types.UID
-	// Container, ID and Image are empty for the cgroup of a pod.
+	// Container, ID and Image are empty for a pod's cgroup.
 	Container, ID, Image string
-	// Path is the path of the cgroup, such as "/kubepods/pod1".
+	// Path is the cgroup's path, such as "/kubepods/pod1".
 	Path string
 	// StartTime is when the container was started, or the sandbox created. Time is when the figures were read.
 	StartTime, Time time.Time
@@ -37,9 +37,9 @@ type Detail struct {
 	// OOMKills counts the processes that the kernel has killed because memory ran out. Processes counts the current processes and
 	// threads.
 	OOMKills, Processes *uint64
-	// Devices has the transfers of each disk, in the order of the kernel.
+	// Devices has each disk's transfers, in the kernel's order.
 	Devices []Device
-	// Network has the interfaces of a pod; it is nil for a container, and for a pod on the network of the node.
+	// Network has a pod's interfaces; it is nil for a container, and for a pod on the node's network.
 	Network []Interface
 }
 
@@ -107,7 +107,7 @@ func (r *run) details(l lack, images map[string]string) (list []Detail) {
 	return list
 }
 
-// detail reads the figures of one cgroup.
+// detail reads one cgroup's figures.
 func (r *run) detail(key string, d Detail) (Detail, bool) {
 	at, ok := r.finder.known[key]
 	if !ok {
@@ -238,7 +238,7 @@ func isNumbers(text string) bool {
 	return ok && major != "" && minor != "" && strings.Trim(major+minor, "0123456789") == ""
 }
 
-// deviceName returns the path of a disk by its numbers.
+// deviceName returns a disk's path by its numbers.
 func (f *files) deviceName(numbers string) string {
 	text, ok := f.read("sys/dev/block/" + numbers + "/uevent")
 	if !ok {

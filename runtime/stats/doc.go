@@ -17,9 +17,9 @@
 //
 // The figures have the same meaning as in a kubelet. The working set is the memory in use without the inactive part of the
 // page cache, and never below 0. Available memory is the limit minus the working set; it is not reported for a cgroup
-// without a limit. CPU time counts from the start of the container, the pod or the node. The rate of CPU use is the
-// runtime's. If the runtime reports none, the rate is computed from an earlier reading that is between a second and two
-// minutes old, so the first reading has none.
+// without a limit. CPU time counts from the container's start, the pod or the node. The rate of CPU use is the runtime's.
+// If the runtime reports none, the rate is computed from an earlier reading that is between a second and two minutes old,
+// so the first reading has none.
 //
 // # Errors
 //

@@ -26,14 +26,14 @@ const (
 type files struct {
 	fs.FS
 	errs   []error
-	buffer []byte // contents of the last file
+	buffer []byte // the last file's contents
 }
 
 func (f *files) wrong(name, format string, args ...any) {
 	f.errs = append(f.errs, fmt.Errorf("%s: %w", name, fmt.Errorf(format, args...)))
 }
 
-// read returns the contents of a file, valid until the next call, and false if the file does not
+// read returns a file's contents, valid until the next call, and false if the file does not
 // exist or cannot be read.
 func (f *files) read(name string) ([]byte, bool) {
 	text, err := f.readAll(name)
@@ -50,7 +50,7 @@ func (f *files) read(name string) ([]byte, bool) {
 	return text, true
 }
 
-// readAll returns the contents of a file, valid until the next call.
+// readAll returns a file's contents, valid until the next call.
 func (f *files) readAll(name string) ([]byte, error) {
 	file, err := f.Open(name)
 	if err != nil {

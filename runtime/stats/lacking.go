@@ -34,8 +34,8 @@ func (r *run) lacksNetwork(l lack) bool {
 	return r.all && l.pod.Network == nil && l.sandbox.NetworkMode != runtime.NamespaceNode
 }
 
-// fromCgroups reads missing figures from cgroups. An error of the runtime is reported only if the
-// cgroups lack a figure too.
+// fromCgroups reads missing figures from cgroups. A runtime error is reported only if the cgroups
+// lack a figure too.
 func (r *run) fromCgroups(lacking []lack, pods []*runtime.PodStatus) {
 	keys := map[string]bool{}
 	for _, l := range lacking {
@@ -100,7 +100,7 @@ func (r *run) fillOne(key string, cpu **CPU, memory **Memory) {
 	}
 }
 
-// networkOf reads the network of a process of the pod, preferably one of the sandbox.
+// networkOf reads the network of a pod process, preferably one of the sandbox.
 func (r *run) networkOf(l lack) *Network {
 	ids := []string{l.sandbox.ID}
 	for _, c := range l.pod.Containers {

@@ -9,7 +9,7 @@ import (
 // tick is the unit of the node's CPU time: USER_HZ is 100 on every Linux.
 const tick = 10 * time.Millisecond
 
-// procNode reads the figures of the node in /proc.
+// procNode reads the node's figures in /proc.
 func (f *files) procNode(now time.Time, withNetwork bool) Node {
 	n := Node{Memory: f.nodeMemory(now)}
 	if text, ok := f.must("proc/stat"); ok {
@@ -67,7 +67,7 @@ func (f *files) nodeCPU(now time.Time, text []byte) *CPU {
 	return &CPU{Time: now, UsageCoreNanoSeconds: scaled(&ticks, uint64(tick))}
 }
 
-// nodeMemory counts as the root cgroup does: the memory of processes, and the page cache.
+// nodeMemory counts as the root cgroup does: the process memory, and the page cache.
 func (f *files) nodeMemory(now time.Time) *Memory {
 	const name = "proc/meminfo"
 	text, ok := f.must(name)

@@ -74,7 +74,7 @@ func (r *run) ask(ctx context.Context, rt Runtime, node *Node) {
 	r.reported = ask(ctx, rt)
 }
 
-// pods returns the usage of each pod.
+// pods returns each pod's usage.
 func (r *run) pods(pods []*runtime.PodStatus) []Pod {
 	list := make([]Pod, 0, len(pods)) // never reallocated
 	var lacking []lack

@@ -22,7 +22,7 @@ type Config struct {
 	// Dir is an absolute path on the file system that is reported as the node's. Default: the root
 	// directory.
 	Dir string
-	// PodsCgroup is the path of the cgroup of all pods in the tree of the memory controller, such as /kubepods. Default: none.
+	// PodsCgroup is the path of the cgroup of all pods in the memory controller's tree, such as /kubepods. Default: none.
 	PodsCgroup string
 }
 
@@ -36,8 +36,7 @@ type Source interface {
 var _ Source = (*Reader)(nil)
 
 // A Reader reads the resource usage of a node and its pods. Create one with New. Its methods may be
-// called concurrently. It caches the locations of cgroups, and readings of CPU time to compute
-// rates.
+// called concurrently. It caches cgroup locations, and readings of CPU time to compute rates.
 type Reader struct {
 	config Config
 

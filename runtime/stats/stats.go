@@ -11,7 +11,7 @@ import (
 // Stats is the resource usage of a node. A nil figure is unknown.
 type Stats struct {
 	Node Node
-	// Pods are in the order of the call.
+	// Pods are in the call's order.
 	Pods []Pod
 }
 
@@ -61,7 +61,7 @@ type Container struct {
 	StartTime time.Time
 	CPU       *CPU
 	Memory    *Memory
-	// RootFS is the usage of the writable layer, with the capacity of its file system.
+	// RootFS is the writable layer's usage, with the capacity of its file system.
 	RootFS *FS
 }
 
@@ -113,7 +113,7 @@ type Network struct {
 	Interfaces []Interface `json:"interfaces,omitempty"`
 }
 
-// Interface is the traffic of one interface.
+// Interface is one interface's traffic.
 type Interface struct {
 	Name     string  `json:"name"`
 	RxBytes  *uint64 `json:"rxBytes,omitempty"`

@@ -44,7 +44,7 @@ func (r *Runner) made(pod types.UID, attempt uint32) {
 	}
 }
 
-// markUnresolved records that the result of an attempt is unknown.
+// markUnresolved records that an attempt's result is unknown.
 func (r *Runner) markUnresolved(pod types.UID, attempt uint32) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

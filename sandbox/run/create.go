@@ -32,7 +32,7 @@ type Created struct {
 // If Create fails, it removes the sandbox that it may have created, in a context of its own, because the usual reason
 // of a failure is the end of ctx. If the runtime's response does not show whether a sandbox was created (a timeout, an
 // unavailable runtime, a reserved name: containerd #9947, cri-o #7010), the attempt is unresolved, and Create lists the
-// sandboxes of the pod:
+// pod's sandboxes:
 //
 //   - A ready sandbox of the attempt is adopted, or removed if ctx has ended.
 //   - A sandbox that is not ready is removed.
@@ -48,7 +48,7 @@ type Created struct {
 // An attempt that was given up stays unresolved, and its sandbox may appear beside the pod's sandbox: see
 // [Runner.Resolve].
 //
-// Errors of the runtime have a class of package cri. The caller retries after a back-off.
+// The runtime's errors have a class of package cri. The caller retries after a back-off.
 func (r *Runner) Create(ctx context.Context, config *runtimeapi.PodSandboxConfig, runtimeHandler string) (Created, error) {
 	if err := validate(config); err != nil {
 		return Created{}, fmt.Errorf("sandbox: Create: %w", err)
@@ -148,7 +148,7 @@ func (c *creating) ask(ctx context.Context, config *runtimeapi.PodSandboxConfig)
 	return resp.GetPodSandboxId(), nil
 }
 
-// resolveCreate determines the result of an attempt if the runtime's response does not show it.
+// resolveCreate determines an attempt's result if the runtime's response does not show it.
 func (c *creating) resolveCreate(ctx context.Context, cause error) (Created, error) {
 	c.markUnresolved(c.pod, c.attempt)
 	if deadline.Over(ctx) {
@@ -189,8 +189,8 @@ func (c *creating) adopted(s *runtimeapi.PodSandbox) Created {
 	return Created{ID: s.GetId(), Attempt: attempt, Adopted: true}
 }
 
-// resolve lists the sandboxes of the unresolved attempts. It returns the ready sandbox to adopt, nil if there is
-// none, and removes the others.
+// resolve lists the unresolved attempts' sandboxes. It returns the ready sandbox to adopt, nil if there is none,
+// and removes the others.
 func (c *creating) resolve(ctx context.Context) (*runtimeapi.PodSandbox, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.config.CleanupTimeout)
 	defer cancel()
@@ -211,7 +211,7 @@ func (c *creating) best(listed []*runtimeapi.PodSandbox) *runtimeapi.PodSandbox 
 	return best
 }
 
-// undo removes the sandbox of a failed creation, even if ctx has ended.
+// undo removes a failed creation's sandbox, even if ctx has ended.
 func (c *creating) undo(ctx context.Context) error {
 	ctx, cancel := c.detach(ctx, c.config.CleanupTimeout)
 	defer cancel()

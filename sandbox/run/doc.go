@@ -1,6 +1,6 @@
 // Package run creates, stops and removes sandboxes over CRI.
 //
-// If the answer of a creation is lost, [Runner.Create] inspects the runtime and adopts or removes the
+// If a creation's answer is lost, [Runner.Create] inspects the runtime and adopts or removes the
 // sandbox, so that the pod ends up with one sandbox. This works with runtimes that refuse a reserved
 // name, and with runtimes that return the sandbox that has the name. A sandbox that appears after
 // another one has replaced it is removed by [Runner.Resolve]: call it with each status of a pod while

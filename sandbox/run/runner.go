@@ -31,7 +31,7 @@ type Runtime interface {
 type Config struct {
 	// Runtime creates the sandboxes. Required.
 	Runtime Runtime
-	// Owner marks the sandboxes of the agent; the Runner touches no others. Default: the agent "podsync".
+	// Owner marks the agent's sandboxes; the Runner touches no others. Default: the agent "podsync".
 	Owner cri.Owner
 	// CleanupTimeout bounds the cleanup of a failed Create, which continues after the end of Create's
 	// context, and the removal of sandboxes of unresolved attempts. Default 1 min. CancelPending ends it
@@ -50,15 +50,15 @@ type Config struct {
 	// InitialRetry is the pause after the first failed stop or removal. It doubles up to MaxRetry. Default 1 s
 	// and 30 s.
 	InitialRetry, MaxRetry time.Duration
-	// MakeLogDirectory creates the directory of a pod's logs, which runtimes expect to exist. Default:
+	// MakeLogDirectory creates a pod's log directory, which runtimes expect to exist. Default:
 	// os.MkdirAll with mode 0755.
 	MakeLogDirectory func(path string) error
 	// Log receives a line for each sandbox that is adopted, abandoned or removed. Default: no log.
 	Log logr.Logger
 }
 
-// Runner creates, stops and removes sandboxes over CRI. Until Forget it remembers the attempts of each pod, and which of
-// them are unresolved. An attempt is unresolved if the Runner has requested its sandbox but does not know the result. A
+// Runner creates, stops and removes sandboxes over CRI. Until Forget it remembers each pod's attempts, and which of them
+// are unresolved. An attempt is unresolved if the Runner has requested its sandbox but does not know the result. A
 // Runner keeps this in memory: after a restart of the agent the new one starts without it.
 //
 // All methods may be called concurrently, but Create and Resolve only for different pods.
@@ -155,9 +155,9 @@ func (r *Runner) Resolve(ctx context.Context, pod types.UID, keep string) error 
 	return nil
 }
 
-// clear resolves the attempts of the listed sandboxes, all of one pod, except the kept one. It removes those that are
-// ready, and those that are not ready from the attempt lowest on; lower ones are history. A failed removal does not stop
-// the others, and leaves its attempt unresolved.
+// clear resolves the listed sandboxes' attempts, all of one pod, except the kept one. It removes those that are ready,
+// and those that are not ready from the attempt lowest on; lower ones are history. A failed removal does not stop the
+// others, and leaves its attempt unresolved.
 func (r *Runner) clear(ctx context.Context, listed []*runtimeapi.PodSandbox, keep string, lowest uint32) error {
 	failed := make([]error, len(listed))
 	var removals sync.WaitGroup

@@ -58,8 +58,8 @@ func (r *Runner) Wait() {
 	}
 }
 
-// CancelPending cancels the calls that continue after the contexts of their callers have ended: each StopPodSandbox
-// in flight, and the cleanup of a failed Create. It does not wait, and has no effect on later calls.
+// CancelPending cancels the calls that continue after their callers' contexts have ended: each StopPodSandbox in
+// flight, and the cleanup of a failed Create. It does not wait, and has no effect on later calls.
 func (r *Runner) CancelPending() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

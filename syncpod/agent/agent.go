@@ -13,7 +13,7 @@ import (
 	"github.com/podsync/podsync/syncpod/loop"
 )
 
-// An Agent runs the pods of a node. Create one with New. Its methods may be called concurrently.
+// An Agent runs a node's pods. Create one with New. Its methods may be called concurrently.
 type Agent struct {
 	*loop.Loop
 	stats     *podstats.Reader
@@ -111,7 +111,7 @@ func (a *Agent) Pressure() []v1.NodeCondition {
 	return a.evictions.Last().Conditions
 }
 
-// ExplainPressure explains why the last measurement led to the eviction of a pod, or why the pod
+// ExplainPressure explains why the last measurement led to a pod's eviction, or why the pod
 // stays. It returns "" with NoEviction.
 func (a *Agent) ExplainPressure(pod types.UID) string {
 	if a.evictions == nil {

@@ -25,8 +25,8 @@ import (
 	"github.com/podsync/podsync/syncpod/userns"
 )
 
-// Config configures an Agent. It requires a Client, a Root and a Source. A zero field means the default
-// of a kubelet.
+// Config configures an Agent. It requires a Client, a Root and a Source. A zero field means a kubelet's
+// default.
 type Config struct {
 	// Client is the connection to the runtime. Required.
 	Client *cri.Client
@@ -51,13 +51,13 @@ type Config struct {
 	Store       store.Store
 
 	// NoProbes turns probes off; a container with a startup or readiness probe is then never ready.
-	// ProbeObserver receives the result of each probe. Default: none.
+	// ProbeObserver receives each probe's result. Default: none.
 	NoProbes      bool
 	ProbeObserver probe.Observer
 
-	// NoLogRotation leaves the logs of containers to another program. LogPolicy has the size at which
-	// a log is rotated, and the number of files of each container. Default 10 Mi and 5 files.
-	// LogInterval is the time between two checks of all logs. Default 10 s.
+	// NoLogRotation leaves container logs to another program. LogPolicy has the size at which a log
+	// is rotated, and the number of files of each container. Default 10 Mi and 5 files. LogInterval
+	// is the time between two checks of all logs. Default 10 s.
 	NoLogRotation bool
 	LogPolicy     logs.RotationPolicy
 	LogInterval   time.Duration
@@ -67,7 +67,7 @@ type Config struct {
 	// container.
 	NoContainerGC bool
 
-	// Images configures the pulls of images.
+	// Images configures image pulls.
 	Images image.Settings
 	// NoImageGC keeps all images. ImagePolicy determines when the agent removes images that no
 	// container uses, whether or not it has pulled them. Default: from 85 % usage of the disk, until
@@ -137,7 +137,7 @@ func (c *Config) complete() error {
 	return nil
 }
 
-// imagesDir returns the directory for the grants of images, "" without a Root.
+// imagesDir returns the directory for image grants, "" without a Root.
 func (c *Config) imagesDir() string {
 	if c.Root == "" {
 		return ""

@@ -1,4 +1,4 @@
-// Package agent is a whole node agent in one Config. A zero field means the default of a kubelet:
+// Package agent is a whole node agent in one Config. A zero field means a kubelet's default:
 //
 //	pods, err := source.NewFolder(source.FolderConfig{Path: "/etc/pods", NodeName: "edge-7"})
 //	a, err := agent.New(agent.Config{
@@ -24,10 +24,10 @@
 // # When the node is under pressure
 //
 // The agent measures the node every 10 s. Under pressure of memory, disk or processes it removes unused images and
-// dead containers, and then evicts one pod after the other, as a kubelet does. It also evicts pods that
-// exceed their storage limits. An evicted pod is reported as Failed with the reason Evicted, and does not start
-// again. Static and critical pods are not evicted. Under pressure the agent rejects new pods. [Agent.Pressure] returns
-// the conditions of the node, and [Agent.ExplainPressure] the reason why a pod is evicted or stays.
+// dead containers, and then evicts one pod after the other, as a kubelet does. It also evicts pods that exceed their
+// storage limits. An evicted pod is reported as Failed with the reason Evicted, and does not start again. Static and
+// critical pods are not evicted. Under pressure the agent rejects new pods. [Agent.Pressure] returns the node's
+// conditions, and [Agent.ExplainPressure] the reason why a pod is evicted or stays.
 //
 // # Tests
 //

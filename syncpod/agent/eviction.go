@@ -111,7 +111,7 @@ func (e *evictor) Running() []pressure.Pod {
 
 func alive(c runtime.ContainerStatus) bool { return c.Live() }
 
-// statusOf returns the last status of a pod in the runtime, nil if it is unknown.
+// statusOf returns a pod's last status in the runtime, nil if it is unknown.
 func statusOf(cache *runtime.Cache, uid types.UID) *runtime.PodStatus {
 	status, err := cache.Get(uid)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/podsync/podsync/syncpod/loop"
 )
 
-// rotation rotates the logs of containers.
+// rotation rotates container logs.
 type rotation struct {
 	rotator  *rotate.Rotator
 	interval time.Duration

@@ -49,8 +49,8 @@ type oomReporter struct {
 	recent map[killSubject]int
 }
 
-// killSubject identifies the subject of a report: a container, or the node if the UID is empty. Kills because of
-// a limit and kills because the node ran out of memory are reported separately.
+// killSubject identifies a report's subject: a container, or the node if the UID is empty. Kills because of a
+// limit and kills because the node ran out of memory are reported separately.
 type killSubject struct {
 	uid       types.UID
 	container string
@@ -145,7 +145,7 @@ func (r *oomReporter) reportLate(ctx context.Context, id string, k oom.Kill) {
 }
 
 // report reports kills in a container, or on the node if pod is nil; k is the first of them. For killInterval
-// after a report it only counts further kills, and reports their number at the end of the interval.
+// after a report it only counts further kills, and reports their number at the interval's end.
 func (r *oomReporter) report(ctx context.Context, pod *v1.Pod, container string, k oom.Kill, kills int) {
 	subject := killSubject{container: container, system: k.System()}
 	if pod != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/podsync/podsync/syncpod/probe"
 )
 
-// probes runs the probes of pods, and records failures as events.
+// probes runs pod probes, and records failures as events.
 type probes struct {
 	*probe.Manager
 	host loop.Host // set by Run

@@ -32,10 +32,10 @@ const (
 // enforce it.
 var ErrMemoryInUse = errors.New("the memory limit is below what is in use")
 
-// Resources are the settings of one cgroup. A resource that is nil, or missing in a map, has no limit.
+// Resources are one cgroup's settings. A resource that is nil, or missing in a map, has no limit.
 type Resources struct {
-	// CPUShares is the weight among the cgroups of one level, 2 to 262144, in the unit of version 1 of
-	// the interface: 1024 for each CPU. 0 leaves the weight unchanged.
+	// CPUShares is the weight among one level's cgroups, 2 to 262144, in the unit of version 1 of the
+	// interface: 1024 for each CPU. 0 leaves the weight unchanged.
 	CPUShares int64
 	// CPUQuota is the CPU time of each period, in microseconds: -1 if CPU limits are not enforced,
 	// 0 for a limit of zero, which does not limit. CPUPeriod is the length of a period, in
@@ -43,7 +43,7 @@ type Resources struct {
 	CPUQuota, CPUPeriod *int64
 	// Memory is the limit in bytes. 0 is a limit of zero, which the kernel does not enforce.
 	Memory *int64
-	// HugePages are limits in bytes by the size of a page in bytes.
+	// HugePages are limits in bytes by a page's size in bytes.
 	HugePages map[int64]int64
 	// PIDs is the maximum number of processes and threads.
 	PIDs *int64

@@ -1,7 +1,7 @@
 // Package cgroup computes the cgroups of a node's pods and their settings: the names, for both
 // drivers, and the limits, for both versions of the kernel's interface.
 //
-// It is pure and performs no I/O. Package syncpod/cgroup/tree creates, updates and removes the cgroups of a node.
+// It is pure and performs no I/O. Package syncpod/cgroup/tree creates, updates and removes a node's cgroups.
 //
 // # The tree
 //
@@ -22,7 +22,7 @@
 // above it, see systemd.slice(5): kubepods/burstable/pod1-2 becomes
 // kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod1_2.slice.
 //
-// [Resources] are the settings of one cgroup. The [Driver] and the root determine its name.
+// [Resources] are one cgroup's settings. The [Driver] and the root determine its name.
 package cgroup
 
 // Where each rule lives:

@@ -13,12 +13,12 @@ import (
 	"github.com/podsync/podsync/runtime/hostfs"
 )
 
-// Name is the path to a cgroup from the root of the tree, one element for each level. A Name
+// Name is the path to a cgroup from the tree's root, one element for each level. A Name
 // returned by [ParseName] or one of the functions below is safe to use as a path.
 type Name []string
 
-// ParseName returns the name for a path such as "/runtime/kubepods". The path "/" is the root of the tree. An element must not
-// be "." or "..", and must not contain a newline.
+// ParseName returns the name for a path such as "/runtime/kubepods". The path "/" is the tree's root. An element must not be
+// "." or "..", and must not contain a newline.
 func ParseName(s string) (Name, error) {
 	var name Name
 	if s = strings.Trim(s, "/"); s == "" {
@@ -74,8 +74,8 @@ func (n Name) child(element string) Name { return append(slices.Clip(n), element
 // Parent returns the cgroup above. The parent of the root is the root.
 func (n Name) Parent() Name { return n[:max(len(n)-1, 0)] }
 
-// Path returns the name in the form of a driver, an absolute path from the root of the tree. CRI's cgroup_parent has the
-// same form.
+// Path returns the name in the form of a driver, an absolute path from the tree's root. CRI's cgroup_parent has the same
+// form.
 func (n Name) Path(d Driver) string {
 	if d == Systemd {
 		return n.systemd()
@@ -83,8 +83,8 @@ func (n Name) Path(d Driver) string {
 	return "/" + path.Join(n...)
 }
 
-// systemd returns the path of a slice. In the name of a slice a dash separates levels, so a dash within an element becomes
-// an underscore.
+// systemd returns a slice's path. In the name of a slice a dash separates levels, so a dash within an element becomes an
+// underscore.
 func (n Name) systemd() string {
 	at, slice := "/", ""
 	for _, element := range n {

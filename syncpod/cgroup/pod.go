@@ -16,7 +16,7 @@ import (
 	"github.com/podsync/podsync/syncpod/podspec/qos"
 )
 
-// Input determines the settings of a pod's cgroup.
+// Input determines a pod's cgroup settings.
 type Input struct {
 	// Pod is the pod, with the API's defaults. Required.
 	Pod *v1.Pod
@@ -32,9 +32,8 @@ type Input struct {
 	PIDs int64
 }
 
-// ResourceConfigForPod returns the settings of a pod's cgroup: the sum over its containers, and the pod's
-// overhead. The pod as a whole is limited only if each container is. An error names the field of
-// the pod.
+// ResourceConfigForPod returns a pod's cgroup settings: the sum over its containers, and the pod's
+// overhead. The pod as a whole is limited only if each container is. An error names the pod's field.
 func ResourceConfigForPod(in Input) (Resources, error) {
 	if in.Pod == nil {
 		return Resources{}, errors.New("cgroup: Input.Pod is required")

@@ -9,9 +9,9 @@ import (
 
 // Setting is the value of one file of a cgroup.
 type Setting struct {
-	// Controller is the file's controller, such as cpu: with version 1 the directory of its tree.
+	// Controller is the file's controller, such as cpu: with version 1 its tree's directory.
 	Controller string
-	// File is the name of the file, such as cpu.shares.
+	// File is the file's name, such as cpu.shares.
 	File string
 	// Value is the value to write, without a newline.
 	Value string
@@ -102,7 +102,7 @@ func WeightToShares(weight int64) int64 {
 	return minShares + ((weight-1)*(maxShares-minShares)+9998)/9999
 }
 
-// bandwidth returns the quota of each period, -1 for none.
+// bandwidth returns each period's quota, -1 for none.
 func bandwidth(r Resources) (quota, period int64) {
 	if r.CPUQuota == nil || r.CPUPeriod == nil || *r.CPUQuota <= 0 {
 		return -1, defaultPeriod

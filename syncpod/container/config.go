@@ -31,8 +31,8 @@ type Input struct {
 	// Env are the variables, in order; see package env. References $(NAME) in command and args also use
 	// them.
 	Env []env.Var
-	// Mounts, Devices and CDIDevices are passed to the runtime unchanged, except that the mounts of
-	// a pod in a user namespace get its ID mapping.
+	// Mounts, Devices and CDIDevices are passed to the runtime unchanged, except that a pod's
+	// mounts in a user namespace get its ID mapping.
 	Mounts     []*runtimeapi.Mount
 	Devices    []*runtimeapi.Device
 	CDIDevices []*runtimeapi.CDIDevice
@@ -53,7 +53,7 @@ type Input struct {
 	Node Node
 }
 
-// Image is the image of a container on the node.
+// Image is a container's image on the node.
 type Image struct {
 	// Ref is the image's ID or digest, which is passed to the runtime. "" means the image in the
 	// spec.
@@ -64,7 +64,7 @@ type Image struct {
 	Username string
 }
 
-// GenerateContainerConfig returns the configuration of a container. An error names the invalid field of the pod or of the input; it
+// GenerateContainerConfig returns a container's configuration. An error names the invalid field of the pod or of the input; it
 // may wrap [ErrRunAsNonRoot].
 func GenerateContainerConfig(in Input) (*runtimeapi.ContainerConfig, error) {
 	if in.Pod == nil {
@@ -190,8 +190,8 @@ func stopSignal(l *v1.Lifecycle) (runtimeapi.Signal, error) {
 	return runtimeapi.Signal(number), nil
 }
 
-// LogPath returns the path of a container's log, relative to the log directory of its sandbox: <name>/<attempt>.log.
-// It returns an error if the name could lead out of that directory.
+// LogPath returns a container's log path, relative to its sandbox's log directory: <name>/<attempt>.log. It returns
+// an error if the name could lead out of that directory.
 func LogPath(name string, attempt uint32) (string, error) {
 	if err := hostfs.Element("container name", name); err != nil {
 		return "", err

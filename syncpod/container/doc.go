@@ -1,5 +1,4 @@
-// Package container builds the configuration of one container, CRI's ContainerConfig, from a pod
-// and facts about the node.
+// Package container builds one container's configuration, CRI's ContainerConfig, from a pod and facts about the node.
 //
 // [GenerateContainerConfig] is pure. Its caller passes environment, mounts and devices: package syncpod/container/env
 // resolves the environment, and the component that sets up volumes provides the mounts. [LogPath]

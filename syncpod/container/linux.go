@@ -69,7 +69,7 @@ func (in *Input) security(c *v1.Container) (*runtimeapi.LinuxContainerSecurityCo
 	}, nil
 }
 
-// namespaces returns the pod's namespaces. An ephemeral container sees the processes of its target, if every
+// namespaces returns the pod's namespaces. An ephemeral container sees its target's processes, if every
 // container has a PID namespace of its own.
 func (in *Input) namespaces() (*runtimeapi.NamespaceOption, error) {
 	ns, err := linux.Namespaces(&in.Pod.Spec, in.UserNamespace)

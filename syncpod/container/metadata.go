@@ -27,7 +27,7 @@ func (in *Input) labels() map[string]string {
 // no pod. The limit leaves room for two instances of the containers of each of a kubelet's 110 pods.
 const maxRecorded = 64 << 10
 
-// CheckRecorded returns an error if the annotations of the pod's containers are together too long to create a container.
+// CheckRecorded returns an error if the pod's container annotations are together too long to create a container.
 // Annotations of ephemeral containers count only for an ephemeral container, so that none of them prevents the restart of
 // another container.
 func CheckRecorded(spec *v1.PodSpec, name string) error {

@@ -22,13 +22,13 @@ type MountRequest struct {
 	Attempt uint32
 	// Env are the variables for $(NAME) in a subPathExpr.
 	Env []env.Var
-	// PodIPs are the addresses of the pod, the primary first: those of its sandbox, or the node's
-	// for a pod on the node's network.
+	// PodIPs are the pod's addresses, the primary first: those of its sandbox, or the node's for
+	// a pod on the node's network.
 	PodIPs []string
 	// Images are the runtime's references of the image volumes that the container mounts, by volume
 	// name. The images are present.
 	Images map[string]string
-	// RuntimeHandler is the handler of the pod's sandbox; "" means the default.
+	// RuntimeHandler is the pod's sandbox handler; "" means the default.
 	RuntimeHandler string
 }
 

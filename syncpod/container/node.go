@@ -14,7 +14,7 @@ type Node struct {
 	// GroupOOMKill has all processes of a container killed together when memory
 	// runs out, as a kubelet does by default on cgroup v2. It must be off on v1.
 	GroupOOMKill bool
-	// Swap determines how containers use the swap of the node. Default: the runtime decides.
+	// Swap determines how containers use the node's swap. Default: the runtime decides.
 	Swap Swap
 	// HugePageSizes are the sizes of huge pages that the node's kernel supports, as in the names of
 	// cgroup files ("2MB", "1GB"). A container gets a limit for each size: that of its spec, or 0.

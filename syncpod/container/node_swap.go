@@ -3,7 +3,7 @@ package container
 // Swap determines how containers use the swap of the node (KEP-2400). With the zero Swap the runtime decides.
 type Swap struct {
 	Behavior SwapBehavior
-	// Bytes is the size of the swap of the node. It counts for LimitedSwap.
+	// Bytes is the size of the node's swap. It counts for LimitedSwap.
 	Bytes int64
 	// CgroupV1 means that the node has version 1 of cgroups. Containers with a memory limit then do not swap beyond it, and
 	// other containers cannot be limited: the node must have no swap if no container may use it.

@@ -12,7 +12,7 @@ import (
 	"github.com/podsync/podsync/runtime/hostfs"
 )
 
-// seccompProfile returns the seccomp profile of the spec, or the node's default. Profiles of the node have paths
+// seccompProfile returns the seccomp profile of the spec, or the node's default. The node's profiles have paths
 // below SeccompRoot.
 func seccompProfile(n *Node, p *v1.SeccompProfile) (*runtimeapi.SecurityProfile, error) {
 	if p == nil {

@@ -27,8 +27,8 @@ func (in *Input) resources(c *v1.Container) (*runtimeapi.LinuxContainerResources
 	return r, err
 }
 
-// limit returns the container's own limit or, without one, the pod's limit (KEP-2837): the effective limit of the
-// process.
+// limit returns the container's own limit or, without one, the pod's limit (KEP-2837): the process's effective
+// limit.
 func (in *Input) limit(c *v1.Container, name v1.ResourceName) *resource.Quantity {
 	own := named(c.Resources.Limits, name)
 	if in.Pod.Spec.Resources == nil || own != nil && !own.IsZero() {

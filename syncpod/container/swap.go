@@ -13,7 +13,7 @@ import (
 // swapFile is the limit of swap in version 2 of cgroups.
 const swapFile = "memory.swap.max"
 
-// limitSwap adds the limit of swap to the resources of a container.
+// limitSwap adds the limit of swap to a container's resources.
 func (in *Input) limitSwap(c *v1.Container, r *runtimeapi.LinuxContainerResources) {
 	switch {
 	case in.Node.Swap.Behavior == "":

@@ -12,9 +12,9 @@ import (
 var ErrRunAsNonRoot = errors.New("runAsNonRoot is set")
 
 // VerifyRunAsNonRoot returns an error that wraps [ErrRunAsNonRoot] if the container must not run as root but would. It
-// checks the user of the spec, or if the spec has none, the user of the image. It rejects a user of the image that
-// is only a name, because any name may belong to root. It also rejects a number outside the range of runAsUser, because
-// a runtime that keeps 32 bits of 1<<32 runs the process as root. The error names the field or the image.
+// checks the spec's user, or if the spec has none, the image's user. It rejects a user of the image that is only a
+// name, because any name may belong to root. It also rejects a number outside the range of runAsUser, because a runtime
+// that keeps 32 bits of 1<<32 runs the process as root. The error names the field or the image.
 func VerifyRunAsNonRoot(pod *v1.Pod, c *v1.Container, image Image) error {
 	if pod == nil || c == nil {
 		return errors.New("runAsNonRoot: the pod or container is nil")
@@ -40,8 +40,8 @@ func VerifyRunAsNonRoot(pod *v1.Pod, c *v1.Container, image Image) error {
 	return nil
 }
 
-// user returns the user of the container's process: the spec's or the image's, by number if it has one and otherwise
-// by name. An image without a user runs as root.
+// user returns the container's process user: the spec's or the image's, by number if it has one and otherwise by
+// name. An image without a user runs as root.
 func (i *Image) user(sc v1.SecurityContext) (uid *int64, username string) {
 	switch {
 	case sc.RunAsUser != nil:

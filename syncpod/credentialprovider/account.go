@@ -48,7 +48,7 @@ func (p *Provider) accountOf(ctx context.Context, pod *v1.Pod, a *tokenAttribute
 	if err != nil {
 		return account{}, false, fmt.Errorf("token of service account %s/%s: %w", pod.Namespace, name, err)
 	}
-	of := []any{pod.Namespace, name, object.UID, acc.annotations} // a map is encoded in the order of its keys
+	of := []any{pod.Namespace, name, object.UID, acc.annotations} // a map is encoded in its keys' order
 	if a.CacheType == perToken {
 		of = append(of, pod.Name, pod.UID, acc.token)
 	}

@@ -26,10 +26,10 @@ type cache struct {
 	failed  map[cacheKey]failed
 }
 
-// firstPause is how long a failure of a plugin is cached. It doubles with each further one, up to lastPause.
+// firstPause is how long a plugin failure is cached. It doubles with each further one, up to lastPause.
 const firstPause, lastPause = 10 * time.Second, 5 * time.Minute
 
-// failed is the failure of a run, which is repeated after a pause.
+// failed is a run's failure, which is repeated after a pause.
 type failed struct {
 	err   error
 	until time.Time
@@ -68,7 +68,7 @@ func (c *cache) note(key cacheKey, r *run, now time.Time) {
 	c.failed[key] = failed{r.err, now.Add(pause), pause}
 }
 
-// registryOf returns the registry of a repository, with its port.
+// registryOf returns a repository's registry, with its port.
 func registryOf(repository string) string {
 	registry, _, _ := strings.Cut(repository, "/")
 	return registry
@@ -127,7 +127,7 @@ func (c *cache) begin(key cacheKey) (r *run, first bool) {
 	return r, true
 }
 
-// end passes the result of a run to the callers that wait for it.
+// end passes a run's result to the callers that wait for it.
 func (c *cache) end(key cacheKey, r *run) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

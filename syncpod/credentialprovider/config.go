@@ -21,7 +21,7 @@ import (
 const (
 	configKind = "CredentialProviderConfig"
 	group      = "credentialprovider.kubelet.k8s.io/"
-	// maxFile limits a file of the configuration in bytes, maxFiles the files of a folder, and maxProviders the providers.
+	// maxFile limits a file of the configuration in bytes, maxFiles a folder's files, and maxProviders the providers.
 	maxFile, maxFiles, maxProviders = 1 << 20, 64, 64
 )
 
@@ -150,7 +150,7 @@ func loadFile(path string) ([]providerConfig, error) {
 	return c.Providers, nil
 }
 
-// check returns an error that begins with the name of the field.
+// check returns an error that begins with the field's name.
 func (p *providerConfig) check() error {
 	switch {
 	case p.Name == "" || p.Name == "." || p.Name == ".." || strings.ContainsAny(p.Name, "/\\ \x00"):

@@ -15,9 +15,9 @@
 //	secrets, err := provider.ImageSecrets(ctx, "123.dkr.ecr.eu-west-1.amazonaws.com/app:v1")
 //	ring, err := keyring.New(secrets)
 //
-// A plugin is a program that the machine's administrator has installed. It runs with the rights of the agent. Its output
-// and its run time are limited, and its path must not lead out of BinDir. Its output is never logged: the credentials in
-// it are only in the returned secrets, and in memory for as long as the plugin allows.
+// A plugin is a program that the machine's administrator has installed. It runs with the agent's rights. Its output and
+// its run time are limited, and its path must not lead out of BinDir. Its output is never logged: the credentials in it
+// are only in the returned secrets, and in memory for as long as the plugin allows.
 //
 //	config.go    the configuration, and checks of all its fields
 //	plugin.go    one run of a plugin

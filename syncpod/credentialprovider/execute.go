@@ -19,7 +19,7 @@ const (
 // errOutput is the error of a plugin that prints too much.
 var errOutput = errors.New("it prints more than 1 MiB")
 
-// bounded stores the output of a program, up to a limit.
+// bounded stores a program's output, up to a limit.
 type bounded struct {
 	text []byte
 	full bool

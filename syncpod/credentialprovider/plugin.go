@@ -48,7 +48,7 @@ const (
 	perPlugin   cacheKeyType = "Global"
 )
 
-// program returns the path of a plugin. Neither the name nor a link may lead out of the folder.
+// program returns a plugin's path. Neither the name nor a link may lead out of the folder.
 func program(dir, name string) (string, error) {
 	dir, err := filepath.EvalSymlinks(dir)
 	if err != nil {

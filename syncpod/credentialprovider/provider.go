@@ -21,14 +21,14 @@ import (
 type Config struct {
 	// File is a CredentialProviderConfig (kubelet.config.k8s.io/v1) in YAML or JSON, or a folder of such files. Required.
 	File string
-	// BinDir is the folder of the plugins, which are programs with the names of the providers. Required.
+	// BinDir is the plugins' folder, which are programs with the providers' names. Required.
 	BinDir string
 	// Secrets returns the pull secrets that pods name. They take precedence over those of plugins. Default: none.
 	Secrets Secrets
 	// Tokens and ServiceAccounts are required if a provider has tokenAttributes.
 	Tokens          volume.Tokens
 	ServiceAccounts ServiceAccounts
-	// Env are the variables of plugins, as "NAME=value"; the configuration adds to them. A kubelet passes its own
+	// Env are plugin variables, as "NAME=value"; the configuration adds to them. A kubelet passes its own
 	// environment: os.Environ(). Default: none.
 	Env []string
 }
@@ -53,7 +53,7 @@ type Provider struct {
 	turns map[string]chan struct{}
 	// timeout is the timeout of one run of a plugin, 1 min as in a kubelet. Tests replace it.
 	timeout time.Duration
-	// kill kills a plugin with the processes of its group. Tests replace it.
+	// kill kills a plugin with its group's processes. Tests replace it.
 	kill func(*exec.Cmd) error
 }
 
@@ -155,8 +155,8 @@ func repositoriesOf(pod *v1.Pod) (all []string) {
 	return all
 }
 
-// secrets returns the credentials of a plugin, with one secret for each repository for which it was called. A response
-// for one image is not used for other images, even if its keys name the whole registry.
+// secrets returns a plugin's credentials, with one secret for each repository for which it was called. A response for
+// one image is not used for other images, even if its keys name the whole registry.
 func (p *Provider) secrets(ctx context.Context, pod *v1.Pod, plugin *providerConfig, repositories []string) (secrets []v1.Secret, err error) {
 	repositories = slices.DeleteFunc(slices.Clone(repositories), func(r string) bool {
 		return !slices.ContainsFunc(plugin.MatchImages, func(pattern string) bool { return keyring.Matches(pattern, r) })

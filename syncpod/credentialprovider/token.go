@@ -33,7 +33,7 @@ type tokens struct {
 	held map[tokenKey]heldToken
 }
 
-// get returns the token of a pod: the one that is held until it must be renewed, and while it cannot be renewed until it expires.
+// get returns a pod's token: the one that is held until it must be renewed, and while it cannot be renewed until it expires.
 func (t *tokens) get(ctx context.Context, source volume.Tokens, pod *v1.Pod, account types.UID, audience string) (string, error) {
 	key := tokenKey{pod.UID, account, audience}
 	old := t.find(key)

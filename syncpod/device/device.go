@@ -3,8 +3,8 @@
 // An [Allocator] decides which devices exist and which container gets them: a device manager with
 // device plugins, a DRA driver, or a few lines of a program. It is called once for each container,
 // before the first creation. A [Keeper] persists the result before it is used, and returns it for
-// each later instance of the container, also after a restart of the agent, until the pod is
-// removed. It is a syncpod.Extensions.Devices:
+// each later instance of the container, also after an agent restart, until the pod is removed. It
+// is a syncpod.Extensions.Devices:
 //
 //	devices, err := device.New(device.Config{State: "/var/lib/my-agent/devices", Allocator: mine})
 //	sync := syncpod.Config{Extensions: syncpod.Extensions{Devices: devices}}
@@ -21,7 +21,7 @@ import (
 	"strings"
 )
 
-// An Allocation is the allocation of a container. The zero Allocation is empty. Its JSON is stored in
+// An Allocation is a container's allocation. The zero Allocation is empty. Its JSON is stored in
 // files.
 type Allocation struct {
 	// Devices are device nodes to create in the container.

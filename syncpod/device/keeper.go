@@ -39,7 +39,7 @@ type Config struct {
 // stateVersion is the version of the files' format.
 const stateVersion = 1
 
-// stored is the content of a file.
+// stored is a file's content.
 type stored struct {
 	Version    int                   `json:"version"`
 	Containers map[string]Allocation `json:"containers"`
@@ -54,7 +54,7 @@ type Keeper struct {
 	pods map[types.UID]*keptPod
 }
 
-// keptPod is the state of one pod. Its lock is held while the Allocator is called for the pod and
+// keptPod is one pod's state. Its lock is held while the Allocator is called for the pod and
 // while its file is written.
 type keptPod struct {
 	mu         sync.Mutex
@@ -73,8 +73,8 @@ func New(c Config) (*Keeper, error) {
 	return &Keeper{allocator: c.Allocator, files: podfile.Dir(c.State), pods: map[types.UID]*keptPod{}}, nil
 }
 
-// Allocate returns the allocation of a container. If none is persisted, it calls the Allocator, and returns
-// when the result is on the disk.
+// Allocate returns a container's allocation. If none is persisted, it calls the Allocator, and returns when
+// the result is on the disk.
 func (k *Keeper) Allocate(ctx context.Context, pod *v1.Pod, container *v1.Container) (Allocation, error) {
 	p := k.of(pod.UID)
 	p.mu.Lock()
@@ -98,7 +98,7 @@ func (k *Keeper) Allocate(ctx context.Context, pod *v1.Pod, container *v1.Contai
 	return given, nil
 }
 
-// Choose does nothing: a Keeper allocates the devices of a container when the container is created. A part that embeds the Keeper may
+// Choose does nothing: a Keeper allocates a container's devices when the container is created. A part that embeds the Keeper may
 // choose earlier.
 func (k *Keeper) Choose(context.Context, *v1.Pod, *v1.Container) error { return nil }
 
@@ -204,7 +204,7 @@ func parse(text []byte, s *stored) error {
 	return nil
 }
 
-// keep persists the allocation of a container.
+// keep persists a container's allocation.
 func (p *keptPod) keep(files podfile.Dir, uid types.UID, container string, given Allocation) error {
 	p.containers[container] = given
 	text, err := json.Marshal(stored{Version: stateVersion, Containers: p.containers})

@@ -24,7 +24,7 @@ type pressure struct {
 	changed time.Time
 }
 
-// conditionOf returns the condition of a signal.
+// conditionOf returns a signal's condition.
 func conditionOf(s Signal) int {
 	switch s {
 	case MemoryAvailable, AllocatableMemoryAvailable:
@@ -35,7 +35,7 @@ func conditionOf(s Signal) int {
 	return diskPressure
 }
 
-// press determines the pressures of the node: those of each threshold that is met, or was met
+// press determines the node's pressures: those of each threshold that is met, or was met
 // within the transition period.
 func (d *Decision) press(r Rules, s *State, now time.Time) {
 	all := s.Memory.pressure

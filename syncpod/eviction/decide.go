@@ -36,7 +36,7 @@ type Memory struct {
 	acted time.Time
 }
 
-// Decision is the result of Decide.
+// Decision is Decide's result.
 type Decision struct {
 	// Conditions are MemoryPressure, DiskPressure and PIDPressure, without a time of the
 	// last heartbeat.

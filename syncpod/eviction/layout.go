@@ -10,7 +10,7 @@ const (
 	processes v1.ResourceName = "pids"
 )
 
-// signals returns the signals of the node, in order of precedence.
+// signals returns the node's signals, in order of precedence.
 func signals() []Signal {
 	return []Signal{
 		MemoryAvailable, AllocatableMemoryAvailable, NodeFSAvailable, NodeFSInodesFree, ImageFSAvailable, ImageFSInodesFree,

@@ -97,8 +97,8 @@ func (u *Usage) ephemeral(pod *v1.Pod) (total uint64, unmeasurable string) {
 	return total, unmeasurable
 }
 
-// singleContainers checks the limit of each container. Its writable layer counts only if the node
-// has a single disk, as in a kubelet.
+// singleContainers checks each container's limit. Its writable layer counts only if the node has
+// a single disk, as in a kubelet.
 func singleContainers(p Candidate, on Layout) (Signal, string) {
 	for i := range p.Usage.Containers {
 		c := &p.Usage.Containers[i]

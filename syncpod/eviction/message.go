@@ -11,7 +11,7 @@ import (
 // immediately is the grace period of a pod that is evicted for a hard threshold.
 const immediately = 1
 
-// The annotations of the event of an eviction. The names are the kubelet's, because tools read them.
+// An eviction's event annotations. The names are the kubelet's, because tools read them.
 const (
 	starvedResource          = "starved_resource"
 	offendingPod             = "offending_pod"
@@ -33,8 +33,8 @@ func pressed(p Candidate, why *Met, maxGrace time.Duration) Eviction {
 	return e
 }
 
-// describe returns the message of an eviction and the annotations of its event: the pressure, and the containers that use
-// more of the resource than they request.
+// describe returns the message of an eviction and its event's annotations: the pressure, and the containers that use more
+// of the resource than they request.
 func describe(p Candidate, why *Met) (message string, annotations map[string]string) {
 	name := ResourceOf(why.Signal)
 	annotations = map[string]string{starvedResource: string(name)}

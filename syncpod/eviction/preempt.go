@@ -48,7 +48,7 @@ func Preempt(pod *v1.Pod, others []*v1.Pod, missing v1.ResourceList) (stop []*v1
 	return slices.Concat(best, burst, guaranteed), true
 }
 
-// preemptable reports whether a critical pod may take the place of another pod.
+// preemptable reports whether a critical pod may take another pod's place.
 func preemptable(critical, other *v1.Pod) bool {
 	if !runtime.IsCritical(other) {
 		return true
@@ -114,8 +114,8 @@ func (s shortage) choose(pods []*v1.Pod) (chosen []*v1.Pod) {
 	return chosen
 }
 
-// distance returns the part of the shortage that remains after the end of a pod: the sum of the squares of the fractions,
-// so that all resources have the same weight.
+// distance returns the part of the shortage that remains after a pod's end: the sum of the squares of the fractions, so
+// that all resources have the same weight.
 func (s shortage) distance(pod *v1.Pod) (sum float64) {
 	for _, need := range s {
 		if left := float64(need.amount - frees(pod, need.name)); left > 0 {

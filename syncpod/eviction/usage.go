@@ -41,7 +41,7 @@ type ContainerUsage struct {
 	RootFS, Logs DiskUsage
 }
 
-// VolumeUsage is the usage of a volume.
+// VolumeUsage is a volume's usage.
 type VolumeUsage struct {
 	Name string
 	DiskUsage

@@ -36,7 +36,7 @@ type Container struct {
 	Message string
 }
 
-// kill is the stop of one container.
+// kill is one container's stop.
 type kill struct {
 	Container
 	// created is the preStop handler with which the container was created, for a container that is
@@ -170,7 +170,7 @@ func (k *kill) wait(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// answerTime is how long the runtime may take to respond after the timeout of a call.
+// answerTime is how long the runtime may take to respond after a call's timeout.
 const answerTime = 500 * time.Millisecond
 
 // signal calls StopContainer. If the runtime does not respond in time, signal requests that it kills the container,

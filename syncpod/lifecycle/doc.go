@@ -13,12 +13,12 @@
 //
 // # What the caller provides
 //
-// The status of the pod in the runtime, from runtime/reader or a cache, read after the last start of a container: KillPod does
-// not find a container that the status lacks. The pod's spec has the grace period and the preStop handlers; without a spec the
-// grace period is a second, and the handlers are those in the annotations of the containers.
+// The pod's status in the runtime, from runtime/reader or a cache, read after a container's last start: KillPod does not find a
+// container that the status lacks. The pod's spec has the grace period and the preStop handlers; without a spec the grace period
+// is a second, and the handlers are those in the containers' annotations.
 //
-// Package memory remembers which of several deadlines applies, and which steps were done before a restart of
-// the agent. A caller that repeats stops passes a [Memory], such as [Marks], so that a handler runs once.
+// Package memory remembers which of several deadlines applies, and which steps were done before an agent restart. A caller that
+// repeats stops passes a [Memory], such as [Marks], so that a handler runs once.
 //
 // # What it guarantees
 //

@@ -22,10 +22,9 @@ func seconds(n int64) time.Duration {
 	return time.Duration(min(max(n, 0), maxSeconds)) * time.Second
 }
 
-// PodGrace returns the grace period of a pod: the requested seconds, or else those of its
-// deletion, or else those of its spec, or else minSeconds. A nil pod has no known spec. The request
-// comes first because this function sees one stop; podworkers/grace.go sees all requests for a pod
-// and takes the least.
+// PodGrace returns a pod's grace period: the requested seconds, or else those of its deletion, or else those of its
+// spec, or else minSeconds. A nil pod has no known spec. The request comes first because this function sees one stop;
+// podworkers/grace.go sees all requests for a pod and takes the least.
 //
 // A grace period that has begun is never extended. Three places enforce this: podworkers/grace.go for the requests,
 // memory.Pod.Hasten for the requests to an earlier agent, and memory.KillDeadlines for containers that stop while the
@@ -45,7 +44,7 @@ func PodGrace(pod *v1.Pod, requested *int64) time.Duration {
 }
 
 // ContainerGrace returns the grace period of a container that stops while its pod keeps running.
-// A container that failed a probe has the grace period of that probe, if the probe has one
+// A container that failed a probe has that probe's grace period, if the probe has one
 // (KEP-2238).
 func ContainerGrace(pod *v1.Pod, c *v1.Container, why actions.Reason) time.Duration {
 	var probe *v1.Probe

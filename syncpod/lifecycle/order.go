@@ -47,9 +47,9 @@ func targets(pod *v1.Pod, status *runtime.PodStatus) []target {
 // firstRank is the rank of containers that wait for no other.
 const firstRank = 1 << 30
 
-// rank returns the rank of a container in the order of stops: higher ranks stop first. A sidecar
-// stops after all containers that are no sidecars, and after the sidecars that follow it in
-// the spec (KEP-753).
+// rank returns a container's rank in the stop order: higher ranks stop first. A sidecar stops
+// after all containers that are no sidecars, and after the sidecars that follow it in the spec
+// (KEP-753).
 func rank(pod *v1.Pod, ref *actions.ContainerRef) int {
 	if ref != nil && ref.Kind == actions.InitContainer && runtime.IsSidecar(ref.Spec(pod)) {
 		return ref.Index

@@ -20,7 +20,7 @@ const (
 	// preStopExtension is how long a preStop handler may run beyond the grace period, once, as
 	// the API documents it. The container is stopped in these seconds.
 	preStopExtension = minSeconds * time.Second
-	// recordTime is the minimum rest of a grace period for which the completion of a handler is
+	// recordTime is the minimum rest of a grace period for which a handler's completion is
 	// recorded: in less time no new agent starts and runs the handler again.
 	recordTime = time.Second
 )
@@ -111,8 +111,8 @@ func (k *kill) preStopRequest() (req handler.Request, ok bool) {
 	return req, req.Handler != nil
 }
 
-// findHandlers reads the handlers of running containers that are missing in the spec from the
-// annotations of these containers. If the runtime does not list them, the pod stops without
+// findHandlers reads the handlers of running containers that are missing in the spec from
+// these containers' annotations. If the runtime does not list them, the pod stops without
 // these handlers.
 func (s *Stopper) findHandlers(ctx context.Context, p Pod, kills []*kill) {
 	wanted := map[string]*kill{}

@@ -23,25 +23,25 @@ import (
 type Config struct {
 	// Runtime stops containers. Required.
 	Runtime Runtime
-	// Sandboxes stops the sandboxes of a pod. Default: one StopPodSandbox of Runtime. A *run.Runner of sandbox/run, which retries
+	// Sandboxes stops a pod's sandboxes. Default: one StopPodSandbox of Runtime. A *run.Runner of sandbox/run, which retries
 	// until the network is released, is another.
 	Sandboxes Sandboxes
 	// Hooks runs preStop handlers. Default: a *handler.Runner that runs commands with Runtime.
 	Hooks Hooks
-	// Lifecycle is called before and after the stop of each container. Default: none.
+	// Lifecycle is called before and after each container's stop. Default: none.
 	Lifecycle Lifecycle
-	// Owner selects the containers of this agent, when preStop handlers of a pod without a known spec are read from the
-	// annotations of its containers. Default: the agent "podsync".
+	// Owner selects this agent's containers, when preStop handlers of a pod without a known spec are read from its
+	// containers' annotations. Default: the agent "podsync".
 	Owner cri.Owner
 	// Timeout is how long the runtime may take to respond, beyond the grace period. Default 30 s.
 	Timeout time.Duration
-	// Observer is notified of stops, Events gets the events of a kubelet, and Log a line for each stop. Default: none.
+	// Observer is notified of stops, Events gets a kubelet's events, and Log a line for each stop. Default: none.
 	Observer Observer
 	Events   Events
 	Log      logr.Logger
 }
 
-// defaultTimeout is the default of Config.Timeout.
+// defaultTimeout is Config.Timeout's default.
 const defaultTimeout = 30 * time.Second
 
 // Stopper stops containers and pods. Its methods may be called concurrently, but only one at a time for one container.
@@ -116,7 +116,7 @@ type Lifecycle interface {
 	PostStopContainer(ctx context.Context, pod *v1.Pod, container, id string) error
 }
 
-// Memory records marks on the instances of a pod's containers.
+// Memory records marks on a pod's container instances.
 type Memory interface {
 	// Mark marks an instance, and reports whether it did not have the mark.
 	Mark(id string, what memory.Mark) (first bool)
@@ -191,7 +191,7 @@ type noEvents struct{}
 
 func (noEvents) Eventf(k8sruntime.Object, string, string, string, ...any) {}
 
-// The reasons of events. They are a kubelet's.
+// Event reasons. They are a kubelet's.
 const (
 	EventKilling             = "Killing"
 	EventFailedPreStopHook   = "FailedPreStopHook"

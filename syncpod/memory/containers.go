@@ -199,8 +199,8 @@ func (c Containers) WithSeen(status *runtime.PodStatus) *runtime.PodStatus {
 	return &full
 }
 
-// WithStarts returns a status with the recorded start times of instances in an unknown state: a runtime that
-// has lost the state may have lost the start time.
+// WithStarts returns a status with the recorded start instance times in an unknown state: a runtime that has
+// lost the state may have lost the start time.
 func (c Containers) WithStarts(status *runtime.PodStatus) *runtime.PodStatus {
 	full := status
 	for i, instance := range status.Containers {

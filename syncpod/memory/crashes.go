@@ -20,7 +20,7 @@ type Crashes struct {
 	backOffs *backoff.Backoff[Key]
 	// counted is the last instance of each container whose end was counted.
 	counted map[string]crash
-	// restored has the records of an earlier agent, by container, until they are used.
+	// restored has an earlier agent's records, by container, until they are used.
 	restored map[string]CrashBackOff
 }
 
@@ -51,7 +51,7 @@ func (b *Crashes) Crashed(c *v1.Container, last *runtime.ContainerStatus, now ti
 	return b.backOffs.Check(key, now)
 }
 
-// begin creates the counters of exits.
+// begin creates exit counters.
 func (b *Crashes) begin() {
 	if b.backOffs == nil {
 		b.backOffs, _ = b.limits.backoff(false) // the limits were checked
@@ -90,7 +90,7 @@ func (c savedCrash) equal(other savedCrash) bool {
 	return c.container == other.container && c.CrashBackOff.equal(other.CrashBackOff)
 }
 
-// savedCrashes returns the entries of a record, by the names of the containers.
+// savedCrashes returns a record's entries, by the containers' names.
 func savedCrashes(all map[string]CrashBackOff) (saved []savedCrash) {
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		saved = append(saved, savedCrash{name, all[name]})
@@ -105,14 +105,14 @@ func (k Key) definition() string {
 	return strconv.FormatUint(sum.Sum64(), 16)
 }
 
-// restore keeps the records of an earlier agent until the containers are started.
+// restore keeps an earlier agent's records until the containers are started.
 func (b *Crashes) restore(crashes []savedCrash) {
 	for _, c := range crashes {
 		put(&b.restored, c.container, c.CrashBackOff)
 	}
 }
 
-// useRestored continues a recorded wait, unless the definition of the container has changed, or another exit was
+// useRestored continues a recorded wait, unless the container's definition has changed, or another exit was
 // counted since then.
 func (b *Crashes) useRestored(container string, key Key) {
 	recorded, found := b.restored[container]

@@ -39,8 +39,8 @@ func (p *Pod) SetAsideCutStarts(status *runtime.PodStatus) *runtime.PodStatus {
 	return without(status, cut)
 }
 
-// WithoutCutStarts returns a status without the instances whose start was aborted. Use it for the last report
-// of a pod: the runtime's error about such an instance is not an exit of the container.
+// WithoutCutStarts returns a status without the instances whose start was aborted. Use it for a pod's last
+// report: the runtime's error about such an instance is not an exit of the container.
 func (i Instances) WithoutCutStarts(status *runtime.PodStatus) *runtime.PodStatus {
 	if status == nil {
 		return nil
@@ -64,7 +64,7 @@ func without(status *runtime.PodStatus, ids map[string]bool) *runtime.PodStatus 
 	return &rest
 }
 
-// isCut reports whether the start of an instance was cut short.
+// isCut reports whether an instance's start was cut short.
 func (i Instances) isCut(c *runtime.ContainerStatus) bool {
 	return i.Marked(c.ID.ID, StartRequested) && c.State == runtime.ContainerExited && c.StartedAt.IsZero()
 }

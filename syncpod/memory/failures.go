@@ -25,7 +25,7 @@ func (l *Limits) backoff(waitFirst bool) (*backoff.Backoff[Key], error) {
 // resources change may run immediately.
 type Key struct{ Container, Image, Resources string }
 
-// KeyOf returns the key of a container's start.
+// KeyOf returns a container's start key.
 func KeyOf(c *v1.Container) Key { return Key{c.Name, c.Image, c.Resources.String()} }
 
 // Failures are the back-offs of failed steps; an F describes each failure. Most pods have none:
@@ -46,7 +46,7 @@ func NewFailures[F any](limits *Limits) Failures[F] { return Failures[F]{limits:
 // IsEmpty reports whether nothing has failed yet.
 func (f *Failures[F]) IsEmpty() bool { return f.backOffs == nil }
 
-// Held returns the failure that delays the next try of the key, and until when.
+// Held returns the failure that delays the key's next try, and until when.
 func (f *Failures[F]) Held(key Key, now time.Time) (failure F, until time.Time, wait bool) {
 	failure, failed := f.last[key]
 	if !failed {
@@ -73,7 +73,7 @@ func (f *Failures[F]) Excuse(key Key) bool {
 	return first
 }
 
-// Succeeded forgets the failures of a key.
+// Succeeded forgets a key's failures.
 func (f *Failures[F]) Succeeded(key Key) {
 	delete(f.excused, key)
 	if f.backOffs != nil {

@@ -24,11 +24,11 @@ const (
 	PreStopRun
 	// PreStopCompleted: its preStop handler has ended by itself.
 	PreStopCompleted
-	// PostStopped: the hook after the stop of the instance has succeeded, and does not run again.
+	// PostStopped: the hook after the instance's stop has succeeded, and does not run again.
 	PostStopped
 )
 
-// Instance is the memory of one instance.
+// Instance is one instance's memory.
 type Instance struct {
 	// id is the runtime's.
 	id    string

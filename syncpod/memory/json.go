@@ -62,7 +62,7 @@ type recordV0 struct {
 	Resources  map[string]runtime.ContainerResources `json:"resources"`
 }
 
-// MarshalJSON writes the newest version of the format.
+// MarshalJSON writes the format's newest version.
 func (r Record) MarshalJSON() ([]byte, error) {
 	return json.Marshal(recordV1{
 		Version: recordVersion, Deadline: r.Deadline, NextAttempts: r.NextAttempts, EverStarted: r.EverStarted,
@@ -124,7 +124,7 @@ func each[A, B any](list []A, to func(A) B) (converted []B) {
 	return converted
 }
 
-// eachValue converts the values of a map. A nil map stays nil.
+// eachValue converts a map's values. A nil map stays nil.
 func eachValue[K comparable, A, B any](m map[K]A, to func(A) B) (converted map[K]B) {
 	for k, a := range m {
 		if converted == nil {

@@ -12,7 +12,7 @@ type KillDeadlines struct{ by map[string]time.Time }
 // AllOfPod is the key for all containers of a pod, which stop with their sandbox.
 const AllOfPod = ""
 
-// Begin returns the deadline of a stop: the earliest one given, however often the stop is retried.
+// Begin returns a stop's deadline: the earliest one given, however often the stop is retried.
 func (k *KillDeadlines) Begin(what string, deadline time.Time) time.Time {
 	if k.by == nil { // few pods ever need it
 		k.by = map[string]time.Time{}

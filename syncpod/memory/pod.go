@@ -48,7 +48,7 @@ type Pod struct {
 	closed bool
 }
 
-// New returns the memory of an unknown pod.
+// New returns an unknown pod's memory.
 func New(limits *Limits) Pod { return Pod{Crashes: Crashes{limits: limits}} }
 
 // Earliest returns the earlier of two times. A zero time does not count.
@@ -88,7 +88,7 @@ func (p *Pod) Hasten(deadline time.Time) time.Time {
 func (p *Pod) Deadline() time.Time { return p.deadline }
 
 // CallOff drops a termination that was not completed: an earlier agent began it, and the pod should run now.
-// The next termination of the pod has its whole grace period, and runs its preStop handlers. CallOff reports
+// The pod's next termination has its whole grace period, and runs its preStop handlers. CallOff reports
 // whether there was such a termination.
 func (p *Pod) CallOff() bool {
 	p.calledOff = !p.loaded
@@ -111,7 +111,7 @@ func (p *Pod) RestartsAll(requested, allRemoved bool) bool {
 }
 
 // StartsOver reports whether all containers must restart, or some of them were not created again yet. reported
-// is whether the last status, perhaps of an earlier agent, reported the restart.
+// is whether the last status, an earlier agent's perhaps, reported the restart.
 func (p *Pod) StartsOver(pod *v1.Pod, status *runtime.PodStatus, reported bool) bool {
 	p.startingOver = p.startingOver || reported
 	if p.startingOver && !p.restartAll {

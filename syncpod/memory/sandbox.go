@@ -26,7 +26,7 @@ func (s *Sandbox) InUse(status *runtime.PodStatus) string {
 	return ""
 }
 
-// BeginWait records that the agent waits for the address of a sandbox, and reports whether that is new.
+// BeginWait records that the agent waits for a sandbox's address, and reports whether that is new.
 func (s *Sandbox) BeginWait(id string) bool {
 	began := s.unaddressed != id
 	s.unaddressed = id

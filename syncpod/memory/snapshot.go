@@ -37,7 +37,7 @@ type savedInstance struct {
 // recordedMarks are the marks that outlive the agent.
 const recordedMarks = StartRequested | PostStartPending | PreStopCompleted
 
-// snapshotOf returns the contents of a record.
+// snapshotOf returns a record's contents.
 func snapshotOf(r Record) Snapshot {
 	var known Containers
 	for name, attempt := range r.NextAttempts {

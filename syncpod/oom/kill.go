@@ -8,13 +8,13 @@ import (
 
 // Kill is a process that was killed.
 type Kill struct {
-	// PID and Process are the number and the name of the process on the node. The process chooses
-	// its name; the kernel keeps the first 15 bytes.
+	// PID and Process are the number and the process's name on the node. The process chooses its
+	// name; the kernel keeps the first 15 bytes.
 	PID     int
 	Process string
 	// uID is the user that it ran as.
 	uID int
-	// Cgroup is the path of the cgroup that it was in, below the root of its hierarchy.
+	// Cgroup is the path of the cgroup that it was in, below its hierarchy's root.
 	Cgroup string
 	// Limit is the cgroup whose limit was reached. Empty means that the node ran out of memory.
 	Limit string

@@ -1,5 +1,5 @@
-// Package poddir manages the directory of each pod on the node. It has a kubelet's layout, which tools on
-// the node know:
+// Package poddir manages each pod's directory on the node. It has a kubelet's layout, which tools on the
+// node know:
 //
 //	<Root>/pods/<uid>/                                  0750
 //	<Root>/pods/<uid>/etc-hosts                         0644, the /etc/hosts of its containers

@@ -111,7 +111,7 @@ func podHosts(name sandbox.Hostname, ips []string, aliases []v1.HostAlias) []byt
 	return text.Bytes()
 }
 
-// nodeHosts returns the file of a pod on the node's network.
+// nodeHosts returns a pod's file on the node's network.
 func nodeHosts(node []byte, aliases []v1.HostAlias) []byte {
 	var text bytes.Buffer
 	text.WriteString(managedNodeHosts)

@@ -5,14 +5,14 @@ import "bytes"
 const (
 	// maxLogLines and maxLogTail limit the end of a log that replaces a message, in lines and in bytes.
 	maxLogLines, maxLogTail = 80, 2048
-	// logWindow is the number of bytes that are read from the end of a log. It suffices for a
+	// logWindow is the number of bytes that are read from a log's end. It suffices for a
 	// message's bytes and lines, each line with its time, stream and tags.
 	logWindow = 32 << 10
 )
 
-// logTail returns the last output of a container from the end of a log in CRI's format: "<time> <stream>
-// <tags> <text>", where the tag P means that the next line continues this one. A line in any other form is
-// used unchanged: it may be the rest of a line that was cut.
+// logTail returns the last output of a container from a log's end in CRI's format: "<time> <stream> <tags>
+// <text>", where the tag P means that the next line continues this one. A line in any other form is used
+// unchanged: it may be the rest of a line that was cut.
 func logTail(end []byte) []byte {
 	var out []byte
 	lines := bytes.SplitAfter(end, []byte("\n"))

@@ -22,7 +22,7 @@ import (
 const (
 	// messageMode allows a process of any user to write its message.
 	messageMode = 0o666
-	// maxMessage is the number of bytes that are read from the end of a message file.
+	// maxMessage is the number of bytes that are read from a message file's end.
 	maxMessage = 4096
 	// keptMessages is the number of instances of a container whose files are kept.
 	keptMessages = 5

@@ -43,7 +43,7 @@ type Volumes interface {
 	// SetUp creates or updates the pod's volumes. If the error joins a *volume.Error
 	// for each failed volume, each is reported separately.
 	SetUp(ctx context.Context, pod *v1.Pod, dir string) error
-	// Mounts returns the mounts and devices of a container, in the order of its spec.
+	// Mounts returns the mounts and devices of a container, in its spec's order.
 	Mounts(ctx context.Context, req container.MountRequest, dir string) (container.Mounts, error)
 	// TearDown undoes what deleting files does not undo, such as mounts. It may be called again, and for
 	// a pod that was never set up.
@@ -53,7 +53,7 @@ type Volumes interface {
 	Refresh(ctx context.Context, pod *v1.Pod, dir string) (next time.Time, err error)
 }
 
-// Dirs keeps the directories of pods.
+// Dirs keeps pod directories.
 type Dirs struct {
 	config Config
 	pods   string
@@ -65,7 +65,7 @@ type Dirs struct {
 	mounted func(dir string) ([]string, error)
 }
 
-// ErrDirectory means that the directory of a pod cannot be created or used. The volumes are not the
+// ErrDirectory means that a pod's directory cannot be created or used. The volumes are not the
 // cause.
 var ErrDirectory = errors.New("pod directory")
 
@@ -91,11 +91,10 @@ func New(c Config) (*Dirs, error) {
 
 const (
 	// parallelRemovals is the maximum number of concurrent removals of directories, and of concurrent
-	// teardowns of volumes: each takes a thread of the process, and all pods of a node may stop at
-	// once.
+	// volume teardowns: each takes a thread of the process, and all pods of a node may stop at once.
 	parallelRemovals = 16
-	// removalTurn is how long the removal of one directory may delay the others. tearDownTimeout limits
-	// the teardown of one pod's volumes.
+	// removalTurn is how long one directory's removal may delay the others. tearDownTimeout limits one
+	// pod's volume teardown.
 	removalTurn, tearDownTimeout = 10 * time.Second, 2 * time.Minute
 	// dirMode is the mode of directories that containers do not see, as in a kubelet.
 	dirMode = 0o750
@@ -103,8 +102,8 @@ const (
 	containersDir, volumesDir, pluginsDir = "containers", "volumes", "plugins"
 )
 
-// Dir returns the directory of a pod. It is an error if the UID is empty or
-// could lead out of the directory of all pods.
+// Dir returns a pod's directory. It is an error if the UID is empty or could
+// lead out of the directory of all pods.
 func (d *Dirs) Dir(uid types.UID) (string, error) {
 	if err := hostfs.Element("metadata.uid", string(uid)); err != nil {
 		return "", fmt.Errorf("%w: %w", ErrDirectory, err)
@@ -113,7 +112,7 @@ func (d *Dirs) Dir(uid types.UID) (string, error) {
 }
 
 // PreparePod creates the pod's directory and its volumes. It may be called again, and then updates them. The
-// result is the part of the sandbox's input that depends on this: the domain of the cluster.
+// result is the part of the sandbox's input that depends on this: the cluster's domain.
 func (d *Dirs) PreparePod(ctx context.Context, pod *v1.Pod) (sandbox.Input, error) {
 	in := sandbox.Input{ClusterDomain: d.config.ClusterDomain}
 	root, err := d.makePod(pod)
@@ -167,7 +166,7 @@ func (d *Dirs) makePod(pod *v1.Pod) (*os.Root, error) {
 	return root, nil
 }
 
-// Mounts returns the mounts of a container: its volumes, the pod's /etc/hosts, and a new file for its
+// Mounts returns a container's mounts: its volumes, the pod's /etc/hosts, and a new file for its
 // termination message. It creates the pod's directory if it does not exist.
 func (d *Dirs) Mounts(ctx context.Context, req container.MountRequest) (container.Mounts, error) {
 	if req.Container == nil {

@@ -47,8 +47,8 @@ func (d *Dirs) RemovePod(ctx context.Context, uid types.UID) error {
 	return os.Remove(dir)
 }
 
-// tearDown undoes what deleting files does not undo. It does not wait for removals of directories, which may
-// take long.
+// tearDown undoes what deleting files does not undo. It does not wait for directory removals, which may take
+// long.
 func (d *Dirs) tearDown(ctx context.Context, uid types.UID, dir string) error {
 	if d.config.Volumes == nil {
 		return nil
@@ -98,8 +98,8 @@ func take(ctx context.Context, slots chan struct{}) (release func(), err error) 
 }
 
 // nothingMounted returns an error if something is mounted below a directory. A container can make the kernel's table of
-// mounts too long to be read, for all pods. Deleting the contents of a directory would also stop at each mount point, but
-// then a part of the directory would be deleted.
+// mounts too long to be read, for all pods. Deleting a directory's contents would also stop at each mount point, but then
+// a part of the directory would be deleted.
 func (d *Dirs) nothingMounted(dir string) error {
 	points, err := d.mounted(dir)
 	if errors.Is(err, mounts.ErrTooLong) {

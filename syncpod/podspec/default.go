@@ -100,8 +100,7 @@ func pullPolicy(image string) v1.PullPolicy {
 	return v1.PullIfNotPresent
 }
 
-// defaultHostPorts sets the host ports of a pod in the node's network, where each port of a container is a port of the
-// node.
+// defaultHostPorts sets the host ports of a pod in the node's network, where each port of a container is a node port.
 func defaultHostPorts(ports []v1.ContainerPort) {
 	for i := range ports {
 		set(&ports[i].HostPort, ports[i].ContainerPort)

@@ -9,8 +9,8 @@
 //   - [References] lists the ConfigMaps and Secrets that a pod refers to.
 //   - Package [github.com/podsync/podsync/syncpod/podspec/qos] determines the quality of service.
 //
-// Call them in this order: the identity of a pod depends on the manifest as written, independent of
-// the defaults of a module version, and Validate expects the defaults.
+// Call them in this order: the identity of a pod depends on the manifest as written, independent of a
+// module version's defaults, and Validate expects the defaults.
 //
 // Everything is pure: no argument is modified, and results share no memory with arguments. No pod
 // causes a panic.

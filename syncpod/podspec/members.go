@@ -23,7 +23,7 @@ type member struct {
 	*v1.Container
 	kind kind
 	path *field.Path
-	// target is the targetContainerName of an ephemeral container.
+	// target is an ephemeral container's targetContainerName.
 	target string
 }
 

@@ -28,7 +28,7 @@ func References(pod *v1.Pod) (configMaps, secrets []string) {
 	return slices.Sorted(maps.Keys(r.configMaps)), slices.Sorted(maps.Keys(r.secrets))
 }
 
-// references are names of objects.
+// references are object names.
 type references struct{ configMaps, secrets map[string]bool }
 
 func (r references) environment(from []v1.EnvFromSource, vars []v1.EnvVar) {

@@ -32,8 +32,8 @@ type Source struct {
 }
 
 // Static returns a copy of the pod with the identity that a kubelet gives to a static pod: the name
-// <name>-<node>, the namespace "default" if it has none, a UID if it has none, the node's name, the
-// annotations of a static pod, and the phase Pending. A pod from a file tolerates all NoExecute
+// <name>-<node>, the namespace "default" if it has none, a UID if it has none, the node's name, a
+// static pod's annotations, and the phase Pending. A pod from a file tolerates all NoExecute
 // taints. Call Static once for each manifest as written: a second call would extend the name again.
 // It returns nil for nil.
 //

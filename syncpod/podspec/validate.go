@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Validate returns the errors of a pod by the API's rules that a node relies on, or nil. The error
+// Validate returns a pod's errors by the API's rules that a node relies on, or nil. The error
 // joins them, each a *field.Error that names the field; its Errors method lists them in a
 // deterministic order. Values that may be secrets are not repeated.
 //

@@ -41,7 +41,7 @@ func ValidateAdmitted(pod *v1.Pod) error {
 	return v.errs.ToAggregate()
 }
 
-// filePaths checks the paths of the files in a volume.
+// filePaths checks the files' paths in a volume.
 func (v *validator) filePaths(at *field.Path, s *v1.VolumeSource) {
 	if s.Secret != nil {
 		v.itemPaths(at.Child("secret"), s.Secret.Items)

@@ -84,7 +84,7 @@ func (v *validator) fieldRef(at *field.Path, ref *v1.ObjectFieldSelector, fields
 	}
 }
 
-// resourceRef checks the name of a resource of a container.
+// resourceRef checks a container resource's name.
 func (v *validator) resourceRef(at *field.Path, ref *v1.ResourceFieldSelector) {
 	at = at.Child("resource")
 	kind, name, _ := strings.Cut(ref.Resource, ".")

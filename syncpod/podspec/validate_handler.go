@@ -97,7 +97,7 @@ func (v *validator) tcpSocket(at *field.Path, s *v1.TCPSocketAction) {
 	}
 }
 
-// port checks a number, or the name of a port.
+// port checks a number, or a port's name.
 func (v *validator) port(at *field.Path, port intstr.IntOrString) {
 	if port.Type == intstr.Int {
 		v.invalid(at, port.IntVal, validation.IsValidPortNum(int(port.IntVal))...)

@@ -121,7 +121,7 @@ func (v *validator) requirements(at *field.Path, r *v1.ResourceRequirements) {
 	}
 }
 
-// bounded checks the quantities of a list, and the sizes in the names of huge pages.
+// bounded checks a list's quantities, and the sizes in the names of huge pages.
 func (v *validator) bounded(at *field.Path, list v1.ResourceList) {
 	for _, name := range slices.Sorted(maps.Keys(list)) {
 		if size, ok := strings.CutPrefix(string(name), v1.ResourceHugePagesPrefix); ok {

@@ -47,8 +47,8 @@ func (v *validator) resources(at *field.Path, r *v1.ResourceRequirements) {
 	}
 }
 
-// besideLimits returns the requests that differ from the limits: an error of a limit is reported
-// once, and not again for the request that defaults to it.
+// besideLimits returns the requests that differ from the limits: a limit error is reported once,
+// and not again for the request that defaults to it.
 func besideLimits(r *v1.ResourceRequirements) v1.ResourceList {
 	requests := maps.Clone(r.Requests)
 	maps.DeleteFunc(requests, func(name v1.ResourceName, q resource.Quantity) bool {

@@ -54,8 +54,7 @@ func (v *validator) appArmor(at *field.Path, p *v1.AppArmorProfile) {
 	v.localhost(at, p.Type == v1.AppArmorProfileTypeLocalhost, p.LocalhostProfile)
 }
 
-// localhost checks the name of a profile on the node. The name must be set if, and only if, the type requires
-// one.
+// localhost checks a profile's name on the node. The name must be set if, and only if, the type requires one.
 func (v *validator) localhost(at *field.Path, wanted bool, name *string) bool {
 	at = at.Child("localhostProfile")
 	switch {

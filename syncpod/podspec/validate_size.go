@@ -15,7 +15,7 @@ const (
 	maxOfContainer = 4096
 )
 
-// size checks the lengths of a pod's lists. It reports whether the lists are short enough for the other rules.
+// size checks a pod's list lengths. It reports whether the lists are short enough for the other rules.
 func (v *validator) size(pod *v1.Pod) bool {
 	before, spec := len(v.errs), &pod.Spec
 	if n := len(spec.Containers) + len(spec.InitContainers) + len(spec.EphemeralContainers); n > maxContainers {

@@ -13,7 +13,7 @@ import (
 const (
 	maxSeconds = math.MaxInt64 / 1_000_000_000 // the maximum of a time.Duration
 
-	// The limits of a resolver, by the API's rules.
+	// A resolver's limits, by the API's rules.
 	maxNameservers   = 3
 	maxSearches      = 32
 	maxSearchesChars = 2048
@@ -131,7 +131,7 @@ func (v *validator) podSecurity(spec *v1.PodSpec, at *field.Path) {
 	v.sysctls(spec, at.Child("sysctls"))
 }
 
-// sysctlName matches the name of a kernel parameter, whose parts are separated by . or /.
+// sysctlName matches a kernel parameter's name, whose parts are separated by . or /.
 var sysctlName = regexp.MustCompile(`^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$`)
 
 const maxSysctlName = 253

@@ -83,8 +83,8 @@ func (v *validator) files(at *field.Path, mode *int32, items []v1.KeyToPath) {
 	}
 }
 
-// filePath checks the path of a file in a volume. In the volume's directory, names that begin with two dots are
-// reserved for versions of its content.
+// filePath checks a file's path in a volume. In the volume's directory, names that begin with two dots are
+// reserved for its content's versions.
 func (v *validator) filePath(at *field.Path, p string) {
 	v.text(at, p, present)
 	v.below(at, p)

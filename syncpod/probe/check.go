@@ -16,7 +16,7 @@ import (
 	"github.com/podsync/podsync/syncpod/lifecycle/handler"
 )
 
-// outcome is the result of a check. The zero outcome is success.
+// outcome is a check's result. The zero outcome is success.
 type outcome struct {
 	failure string // the failure, for people
 	warning string // a warning about a success, for people
@@ -104,7 +104,7 @@ func (c *Checker) httpGet(ctx context.Context, r Request) outcome {
 	return outcome{}
 }
 
-// maxBody limits the part of a redirect's body in a message, in bytes: the message of an event is
+// maxBody limits the part of a redirect's body in a message, in bytes: an event's message is
 // limited to 1024.
 const maxBody = 512
 

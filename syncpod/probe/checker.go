@@ -29,7 +29,7 @@ type CheckerConfig struct {
 	UserAgent string
 }
 
-// A Checker runs single checks of probes. It has no state: its methods may be called concurrently.
+// A Checker runs single probe checks. It has no state: its methods may be called concurrently.
 type Checker struct {
 	hooks     *handler.Runner
 	dial      func(ctx context.Context, network, address string) (net.Conn, error)
@@ -64,21 +64,21 @@ func (missingExec) ExecSync(context.Context, *runtimeapi.ExecSyncRequest, ...grp
 type Request struct {
 	// Probe is the probe. Required. Of its fields the handler and timeoutSeconds count, which is 1 if it is not set.
 	Probe *v1.Probe
-	// PodIP is the default host: the first address of the pod, or the node's for a pod on the node's network.
+	// PodIP is the default host: the pod's first address, or the node's for a pod on the node's network.
 	PodIP string
-	// Ports are the ports of the container, for a probe that refers to one by name.
+	// Ports are the container's ports, for a probe that refers to one by name.
 	Ports []v1.ContainerPort
 	// ContainerID is the runtime's ID of the container. An exec requires it.
 	ContainerID string
-	// Container is the name of the container, for the errors of an Execer.
+	// Container is the container's name, for the errors of an Execer.
 	Container string
 }
 
-// Result is the result of one check, without thresholds.
+// Result is one check's result, without thresholds.
 type Result struct {
 	// Outcome is ProbeSuccess, ProbeFailure or ProbeUnknown.
 	Outcome actions.ProbeResult
-	// Message is the reason of a failure, or a warning about a success: a redirect to another host with the beginning of its
+	// Message is a failure's reason, or a warning about a success: a redirect to another host with the beginning of its
 	// body. It contains no other part of a response or an output.
 	Message string
 }

@@ -1,4 +1,4 @@
-// Package probe runs the startup, liveness and readiness probes of containers.
+// Package probe runs the startup, liveness and readiness container probes.
 //
 // A [Manager] receives the desired and actual state of pods through Observe, and runs each probe
 // that a running container declares. Read its results with ProbeResults; a callback reports

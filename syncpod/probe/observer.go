@@ -15,8 +15,8 @@ import (
 //
 // An agent.Config has it as ProbeObserver; see syncpod.Observer for the others.
 type Observer interface {
-	// Checked is called after a check, except after one that was cancelled, for example by the end
-	// of its container.
+	// Checked is called after a check, except after one that was cancelled, for example by its
+	// container's end.
 	Checked(Check)
 	// PodForgotten is called when no further check of a pod follows, unless the pod is observed
 	// again. It is also called for pods without probes, and may be called twice.

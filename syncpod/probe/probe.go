@@ -13,7 +13,7 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// old is the age of a container that counts as running since before the start of the agent.
+// old is the age of a container that counts as running since before the agent's start.
 const old = time.Minute
 
 // pod is the state of a pod with probes. Manager.mu guards it.
@@ -23,7 +23,7 @@ type pod struct {
 	probes map[key]*probe
 }
 
-// key identifies a probe of a pod: another instance has other probes.
+// key identifies a pod probe: another instance has other probes.
 type key struct {
 	id   runtime.ContainerID
 	kind Kind
@@ -138,7 +138,7 @@ func (p *probe) rest() {
 	}
 }
 
-// count records the outcome of a check, and reports whether the result has changed.
+// count records a check's outcome, and reports whether the result has changed.
 func (p *probe) count(o outcome) bool {
 	was := p.result
 	switch {
@@ -178,7 +178,7 @@ func (p *Manager) check(probe *probe) {
 		return
 	}
 	defer p.running.Done()
-	if spec.Spec.HostNetwork { // the address of the node may change at any time
+	if spec.Spec.HostNetwork { // the node's address may change at any time
 		target.PodIP = cmp.Or(p.config.HostIP(), "127.0.0.1")
 	}
 	began := time.Now()
@@ -205,7 +205,7 @@ func (p *Manager) notify(probe *probe, spec *v1.Pod, o outcome) {
 	}
 }
 
-// start returns the request of a check. It returns a nil context if the probe must not run.
+// start returns a check's request. It returns a nil context if the probe must not run.
 func (p *Manager) start(probe *probe) (context.Context, *v1.Pod, Request) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -221,7 +221,7 @@ func (p *Manager) start(probe *probe) (context.Context, *v1.Pod, Request) {
 	}
 }
 
-// finish records the outcome. The outcome of a cancelled check does not count. If the outcome has changed the result,
+// finish records the outcome. A cancelled check's outcome does not count. If the outcome has changed the result,
 // finish returns the callback for changes.
 func (p *Manager) finish(probe *probe, ctx context.Context, o outcome, took time.Duration) (counts bool, changed func(uid types.UID)) {
 	p.mu.Lock()

@@ -110,8 +110,8 @@ func (p *Manager) begin(ctx context.Context, changed func(types.UID)) bool {
 	return true
 }
 
-// Observe passes the desired and the actual state of a pod. While it is ending, only the readiness
-// of its containers is probed. Neither is modified.
+// Observe passes the desired and a pod's actual state. While it is ending, only its containers'
+// readiness is probed. Neither is modified.
 func (p *Manager) Observe(spec *v1.Pod, status *runtime.PodStatus, ending bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// allocation is the allocation of a pod's containers, by name: requests and limits of the resizable
+// allocation is a pod's container allocation, by name: requests and limits of the resizable
 // resources. The name "" means the pod as a whole, if it has pod-level resources (KEP-2837). Its
 // JSON is stored in a file.
 type allocation map[string]v1.ResourceRequirements
@@ -58,7 +58,7 @@ func reportedOf(s *v1.ContainerStatus, asked v1.ResourceRequirements) v1.Resourc
 	return v1.ResourceRequirements{Requests: requests, Limits: resizable(s.Resources.Limits)}
 }
 
-// wholePod is the key of the pod as a whole. No container has this name.
+// wholePod is the pod's key as a whole. No container has this name.
 const wholePod = ""
 
 // resizable returns the part of a list that can change while a container runs.

@@ -32,7 +32,7 @@ type Config struct {
 // retryInterval is the interval at which pending resizes are retried if no resources were freed.
 const retryInterval = time.Minute
 
-// An Allocator persists the allocations of pods. Its methods may be called concurrently.
+// An Allocator persists pod allocations. Its methods may be called concurrently.
 type Allocator struct {
 	config Config
 	// decide is the function decide; a test replaces it.
@@ -40,7 +40,7 @@ type Allocator struct {
 	files  podfile.Dir
 
 	mu sync.Mutex
-	// loaded is set once the files of an earlier agent were read.
+	// loaded is set once an earlier agent's files were read.
 	loaded bool
 	pods   map[types.UID]*entry
 	// changed is called for pods whose pending resize was accepted: those in accepted, after mu is
@@ -68,7 +68,7 @@ type entry struct {
 // storedVersion is the version of the files' format. The first files had none.
 const storedVersion = 1
 
-// stored is the content of a file. Files of a newer version are read too; only the fields with these names count.
+// stored is a file's content. A newer version's files are read too; only the fields with these names count.
 type stored struct {
 	Version    int             `json:"version"`
 	Containers allocation      `json:"containers"`
@@ -96,7 +96,7 @@ func (a *Allocator) Notify(changed func(types.UID)) {
 	a.changed = changed
 }
 
-// Answer is the allocation of a pod.
+// Answer is a pod's allocation.
 type Answer struct {
 	// Pod is the pod with its allocated resources: the sync uses this one.
 	Pod *v1.Pod
@@ -106,7 +106,7 @@ type Answer struct {
 	NextTry time.Time
 }
 
-// Allocate returns the allocation of a pod. If the pod's request has changed, it decides about it now, after the pending
+// Allocate returns a pod's allocation. If the pod's request has changed, it decides about it now, after the pending
 // resizes that precede it. When Allocate returns, an accepted allocation is in its file. After an error nothing has
 // changed, and the caller must retry.
 func (a *Allocator) Allocate(_ context.Context, pod *v1.Pod) (Answer, error) {
@@ -212,7 +212,7 @@ func (a *Allocator) RemovePod(_ context.Context, uid types.UID) error {
 	return errors.Join(a.files.Remove(uid), a.files.RemoveAside(uid), a.settle(uid))
 }
 
-// load reads the files of an earlier agent, all or none.
+// load reads an earlier agent's files, all or none.
 func (a *Allocator) load() error {
 	if a.loaded {
 		return nil
@@ -235,7 +235,7 @@ func (a *Allocator) load() error {
 	return nil
 }
 
-// read reads the file of a pod. An invalid one is set aside, and counts as missing.
+// read reads a pod's file. An invalid one is set aside, and counts as missing.
 func (a *Allocator) read(uid types.UID) (*entry, error) {
 	text, err := a.files.Read(uid)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -252,7 +252,7 @@ func (a *Allocator) read(uid types.UID) (*entry, error) {
 	return &entry{allocated: s.Containers, requests: s.Requests}, nil
 }
 
-// save writes the allocation of a pod.
+// save writes a pod's allocation.
 func (a *Allocator) save(uid types.UID, e *entry) error {
 	requests := v1.ResourceList{}
 	allocated := e.allocated.applyTo(e.pod)

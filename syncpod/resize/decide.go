@@ -31,7 +31,7 @@ type Verdict struct {
 	Message string
 }
 
-// Outcome is the result of a decision in one word. All values except Accepted are reasons of the condition
+// Outcome is a decision's result in one word. All values except Accepted are reasons of the condition
 // PodResizePending.
 type Outcome string
 

@@ -24,7 +24,7 @@ func (e *entry) ask(now time.Time) {
 }
 
 // settle decides on all pending resizes, in order, and again while an accepted one may make
-// room for more. It returns the error of the pod.
+// room for more. It returns the pod's error.
 func (a *Allocator) settle(pod types.UID) error {
 	var errs []error
 	for again := true; again; {

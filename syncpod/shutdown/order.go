@@ -29,7 +29,7 @@ type Group struct {
 	Period
 	// Deadline is the time by which all of them must have stopped, from the beginning of the shutdown.
 	Deadline time.Duration
-	// Stops are in the order of the pods.
+	// Stops are in the pods' order.
 	Stops []Stop
 }
 
@@ -88,7 +88,7 @@ func groupOf(priority int32, periods []Period) int {
 	return at
 }
 
-// graceOf returns the pod's own grace period, but not more than the period of its group.
+// graceOf returns the pod's own grace period, but not more than its group's period.
 func graceOf(pod *v1.Pod, period time.Duration) int64 {
 	grace := int64(period / time.Second)
 	if own := pod.Spec.TerminationGracePeriodSeconds; own != nil {

@@ -2,9 +2,9 @@
 // much time each pod has, as in a kubelet (KEP-2000, KEP-2712). Loop.Shutdown of package loop stops the pods.
 // The embedder detects the shutdown, for example with systemd's inhibitor locks.
 //
-// Pods stop in groups by priority, the lowest first. A group begins when all pods of the previous group have
-// stopped, or when the period of that group has passed. Each pod has its own grace period, but not more than
-// the period of its group. [Order] computes the groups of a node's pods; it is pure.
+// Pods stop in groups by priority, the lowest first. A group begins when all pods of the previous group have stopped,
+// or when that group's period has passed. Each pod has its own grace period, but not more than its group's period.
+// [Order] computes the groups of a node's pods; it is pure.
 package shutdown
 
 import (

@@ -45,8 +45,8 @@ type CheckpointConfig struct {
 	// WriteInterval is the minimum time between two writes of the file. Default 10 s.
 	WriteInterval time.Duration
 	// MaxAge is the age above which the checkpoint is ignored. The age is computed once, when the file is
-	// read, by the clock of the machine. It counts from the last write of the file or from the last
-	// recorded call of Confirm, whichever is later. Default: any age.
+	// read, by the machine's clock. It counts from the last write of the file or from Confirm's last
+	// recorded call, whichever is later. Default: any age.
 	MaxAge time.Duration
 }
 
@@ -54,13 +54,12 @@ type CheckpointConfig struct {
 // that they refer to: ConfigMaps, Secrets, Services, runtime classes and tokens. So a node that starts while its
 // server is unavailable runs its previous pods.
 //
-// If the other source has not delivered a complete snapshot within CheckpointConfig.Patience,
-// Checkpoint delivers the pods of the checkpoint. Such a Snapshot is incomplete: no running pod is
-// stopped because it is not in the checkpoint. It does not contain pods that the source has
-// mentioned and no longer wants. Once the source has delivered a complete snapshot, Checkpoint
-// delivers the source's snapshots, and pods that are not in them stop: a pod that was deleted at
-// the server while the node was off runs until then. A static pod in the checkpoint is replaced by
-// one of the same name.
+// If the other source has not delivered a complete snapshot within CheckpointConfig.Patience, Checkpoint delivers
+// the checkpoint's pods. Such a Snapshot is incomplete: no running pod is stopped because it is not in the
+// checkpoint. It does not contain pods that the source has mentioned and no longer wants. Once the source has
+// delivered a complete snapshot, Checkpoint delivers the source's snapshots, and pods that are not in them stop:
+// a pod that was deleted at the server while the node was off runs until then. A static pod in the checkpoint is
+// replaced by one of the same name.
 //
 // A Checkpoint is an env.ConfigMaps, env.Secrets and env.Services, a sandbox.RuntimeClasses and a
 // volume.Tokens, for the Objects of syncpod.Config. It falls back to the last answer when the
@@ -86,12 +85,12 @@ type Checkpoint struct {
 
 	read sync.Once
 	// changed has a value while a write may be needed, confirmed while a confirmation must be written,
-	// and written while the result of a write has to be delivered.
+	// and written while a write's result has to be delivered.
 	changed, confirmed, written chan struct{}
 
 	mu   sync.Mutex
 	pods checkpointPods
-	// confirmedAt is the time of the last call of Confirm. recordedAt is the confirmation in the file.
+	// confirmedAt is the time of Confirm's last call. recordedAt is the confirmation in the file.
 	confirmedAt, recordedAt time.Time
 	// readErr is the error of the read of the file, writeErr that of the last write, and confirmErr
 	// that of the last write of a confirmation.
@@ -146,7 +145,7 @@ func NewCheckpoint(c CheckpointConfig) (*Checkpoint, error) {
 	return r, nil
 }
 
-// Name returns the name of the source in the configuration.
+// Name returns the source's name in the configuration.
 func (r *Checkpoint) Name() string { return r.config.Source.Name() }
 
 // Run delivers the pods of the source, or of the checkpoint, until ctx ends. It returns the result
@@ -191,7 +190,7 @@ func (r *Checkpoint) follow(ctx context.Context, heard <-chan Snapshot, ended <-
 	}
 }
 
-// handleSnapshot processes a snapshot of the source, and returns the one to deliver.
+// handleSnapshot processes a source snapshot, and returns the one to deliver.
 func (r *Checkpoint) handleSnapshot(s Snapshot) Snapshot {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -254,7 +253,7 @@ func (r *Checkpoint) take(m checkpointData) {
 	r.tokens.Load(tokens, nil)
 }
 
-// data returns the checkpoint of pods. Secret values are only in an encrypted file.
+// data returns the pod checkpoint. Secret values are only in an encrypted file.
 func (r *Checkpoint) data(pods []*v1.Pod) checkpointData {
 	m, named := checkpointData{Pods: pods}, namedBy(pods)
 	configMaps, missing := keep(&r.configMaps, named.configMaps, compareNames)

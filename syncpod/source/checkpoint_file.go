@@ -36,7 +36,7 @@ const (
 	maxMemory, maxConfirmation = 256 << 20, 4 << 10
 )
 
-// checkpointData is the content of the file.
+// checkpointData is the file's content.
 type checkpointData struct {
 	SavedAt        time.Time            `json:"savedAt"`
 	Pods           []*v1.Pod            `json:"pods,omitempty"`
@@ -66,8 +66,8 @@ type checkpointToken struct {
 	Token string `json:"token"`
 }
 
-// A checkpointHeader is the first line of the file, as JSON. The rest of the file is a checkpointData as JSON, or
-// a nonce and that encrypted, with the header as additional data.
+// A checkpointHeader is the file's first line, as JSON. The rest of the file is a checkpointData as JSON, or a
+// nonce and that encrypted, with the header as additional data.
 type checkpointHeader struct {
 	Version int    `json:"version"`
 	Source  string `json:"source"`
@@ -76,7 +76,7 @@ type checkpointHeader struct {
 	SHA256 string `json:"sha256,omitempty"`
 }
 
-// A checkpointFile is the file of the checkpoint. Only one goroutine writes it.
+// A checkpointFile is the checkpoint's file. Only one goroutine writes it.
 type checkpointFile struct {
 	path, source string
 	// key encrypts and decrypts. oldKey decrypts files that key cannot decrypt. nil means none.
@@ -88,7 +88,7 @@ type checkpointFile struct {
 	savedAt time.Time
 }
 
-// A confirmation records when the source last confirmed the pods of a checkpoint.
+// A confirmation records when the source last confirmed a checkpoint's pods.
 type confirmation struct {
 	// Of is the SavedAt of the checkpoint. A confirmation of another version is ignored.
 	Of          time.Time `json:"of"`
@@ -123,7 +123,7 @@ func (f *checkpointFile) read() (checkpointData, error) {
 	return m, err
 }
 
-// confirmationPath returns the path of the file with the confirmation.
+// confirmationPath returns the file's path with the confirmation.
 func (f *checkpointFile) confirmationPath() string { return f.path + ".confirmed" }
 
 // confirmedAt returns when the source last confirmed the pods of the checkpoint that was saved at that
@@ -141,7 +141,7 @@ func (f *checkpointFile) confirmedAt(savedAt time.Time) time.Time {
 	return c.ConfirmedAt
 }
 
-// confirm records that the source still wanted the pods of the last write at that time. It reports whether it has
+// confirm records that the source still wanted the last write's pods at that time. It reports whether it has
 // written that. Before the first write it does nothing.
 func (f *checkpointFile) confirm(at time.Time) (bool, error) {
 	if f.savedAt.IsZero() {
@@ -187,7 +187,7 @@ func usable(m checkpointData) (checkpointData, error) {
 	return m, errors.Join(errs...)
 }
 
-// open parses the text of the file.
+// open parses the file's text.
 func (f *checkpointFile) open(text []byte) (m checkpointData, err error) {
 	body, err := f.unseal(text)
 	if err != nil {
@@ -199,7 +199,7 @@ func (f *checkpointFile) open(text []byte) (m checkpointData, err error) {
 	return m, nil
 }
 
-// unseal returns the decrypted contents below the header of a file.
+// unseal returns the decrypted contents below a file's header.
 func (f *checkpointFile) unseal(text []byte) ([]byte, error) {
 	line, body, _ := bytes.Cut(text, []byte("\n"))
 	var header checkpointHeader
@@ -307,7 +307,7 @@ func removeIfThere(path string) error {
 	return nil
 }
 
-// seal returns the text of a file.
+// seal returns a file's text.
 func (f *checkpointFile) seal(content any) ([]byte, error) {
 	body, err := json.Marshal(content)
 	if err != nil {
@@ -401,7 +401,7 @@ func trimmedPod(pod *v1.Pod) *v1.Pod {
 	return &copied
 }
 
-// osDisk is the disk of the system.
+// osDisk is the system's disk.
 type osDisk struct{}
 
 func (osDisk) write(path string, text []byte) error { return hostfs.Write(path, text, true) }

@@ -9,10 +9,10 @@ import (
 // confirmInterval is the minimum time between two recorded confirmations.
 const confirmInterval = time.Minute
 
-// Confirm records that the last snapshot of the source is still valid, for example because its
-// server has answered a heartbeat. It has an effect once the source has delivered a complete
-// snapshot. It may be called often: at most once a minute it replaces a small file next to the one of
-// the pods. See [CheckpointConfig.MaxAge].
+// Confirm records that the source's last snapshot is still valid, for example because its server has
+// answered a heartbeat. It has an effect once the source has delivered a complete snapshot. It may be
+// called often: at most once a minute it replaces a small file next to the one of the pods. See
+// [CheckpointConfig.MaxAge].
 func (r *Checkpoint) Confirm() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

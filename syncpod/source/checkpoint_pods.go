@@ -21,7 +21,7 @@ type checkpointPods struct {
 	// due means that the checkpoint is delivered until the source has delivered a complete
 	// snapshot.
 	due bool
-	// said is the last snapshot of the source. It counts as complete if any earlier one was.
+	// said is the source's last snapshot. It counts as complete if any earlier one was.
 	said     Snapshot
 	complete bool
 	// uids and names are those of the pods that the source has mentioned.
@@ -29,7 +29,7 @@ type checkpointPods struct {
 	names map[types.NamespacedName]bool
 }
 
-// recall loads the pods of a checkpoint, and the time of its last confirmation. It returns the usable part of the
+// recall loads a checkpoint's pods, and the time of its last confirmation. It returns the usable part of the
 // checkpoint: nothing if the checkpoint is older than maxAge, unless maxAge is 0. If the clock is behind the time of
 // the confirmation, the age is 0.
 func (r *checkpointPods) recall(m checkpointData, confirmedAt, now time.Time, maxAge time.Duration) checkpointData {
@@ -42,7 +42,7 @@ func (r *checkpointPods) recall(m checkpointData, confirmedAt, now time.Time, ma
 	return m
 }
 
-// hear records a snapshot of the source.
+// hear records a source snapshot.
 func (r *checkpointPods) hear(s Snapshot) {
 	r.said = s
 	if r.complete = r.complete || !s.Incomplete; r.complete {
@@ -80,7 +80,7 @@ func (r *checkpointPods) snapshot() Snapshot {
 	return s
 }
 
-// all returns the pods of the next checkpoint.
+// all returns the next checkpoint's pods.
 func (r *checkpointPods) all() []*v1.Pod {
 	return append(r.said.Pods[:len(r.said.Pods):len(r.said.Pods)], r.recalled()...)
 }

@@ -41,7 +41,7 @@ func documents(text []byte) iter.Seq2[int, []byte] {
 	}
 }
 
-// The markers at the beginning and at the end of a document.
+// The markers at the beginning and at a document's end.
 const (
 	begin = "---"
 	end   = "..."

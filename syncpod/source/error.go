@@ -8,17 +8,17 @@ import (
 // A ManifestError reports an error in a manifest, or an ignored part of it. Its text does not
 // contain values that may be secret.
 type ManifestError struct {
-	// File is the path of the file, or the folder if that cannot be read.
+	// File is the file's path, or the folder if that cannot be read.
 	File string
-	// Document counts the documents of the file from 1. Zero means the whole file.
+	// Document counts the file's documents from 1. Zero means the whole file.
 	Document int
-	// Object is the object of the error, such as "Pod default/web", empty if unknown.
+	// Object is the error's object, such as "Pod default/web", empty if unknown.
 	Object string
 	// Err is the error. For an invalid pod it is an aggregate of *field.Error.
 	Err error
 	// Kept means that the previous version is still in use.
 	Kept bool
-	// key is the key of the object, zero if unknown.
+	// key is the object's key, zero if unknown.
 	key objectKey
 }
 

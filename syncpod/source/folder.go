@@ -22,9 +22,9 @@ import (
 type FolderConfig struct {
 	// Path is the folder. Required. It need not exist.
 	Path string
-	// NodeName is the name of the node in lower case, which becomes part of the names of pods. Required.
+	// NodeName is the node's name in lower case, which becomes part of pod names. Required.
 	NodeName string
-	// Name is the name of the source. Default runtime.ConfigSourceFile.
+	// Name is the source's name. Default runtime.ConfigSourceFile.
 	Name string
 	// Rescan is the interval at which all files are read again, because changes behind symbolic
 	// links and on network file systems are not reported.
@@ -57,9 +57,9 @@ type Folder struct {
 	rescan           time.Duration
 	watch            func(dir string) (*watch, error)
 
-	// files are the last versions of the files, by name. Only Run uses it.
+	// files are the files' last versions, by name. Only Run uses it.
 	files map[string]*manifestFile
-	// counted are the objects of the last snapshot, with their files. Only Run uses it.
+	// counted are the last snapshot's objects, with their files. Only Run uses it.
 	counted map[objectKey]counted
 	// configs are the ConfigMaps and Secrets of the last snapshot, nil if the folder
 	// was never read.
@@ -104,7 +104,7 @@ func NewFolder(c FolderConfig) (*Folder, error) {
 	return &Folder{path: path, node: c.NodeName, name: c.Name, rescan: c.Rescan, watch: newWatch}, nil
 }
 
-// Name returns the name of the source.
+// Name returns the source's name.
 func (f *Folder) Name() string { return f.name }
 
 // ConfigMap returns a ConfigMap of the folder.

@@ -25,7 +25,7 @@ const maxManifest = 10 << 20
 // errNotRegular reports that a name is not a file to read.
 var errNotRegular = errors.New("not a regular file")
 
-// A manifestFile is the state of a file when it was last read.
+// A manifestFile is a file's state when it was last read.
 type manifestFile struct {
 	sum [sha256.Size]byte // of its text, zero if it could not be read
 	manifest

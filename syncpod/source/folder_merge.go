@@ -13,13 +13,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// counted is an object of a snapshot, with its file.
+// counted is a snapshot object, with its file.
 type counted struct {
 	file   string
 	object metav1.Object
 }
 
-// snapshot merges the contents of the files, and the reason why the folder was not read.
+// snapshot merges the files' contents, and the reason why the folder was not read.
 func (f *Folder) snapshot(err error) Snapshot {
 	s := Snapshot{Inferred: true}
 	if err != nil {
@@ -59,7 +59,7 @@ type merge struct {
 	configs map[objectKey]metav1.Object
 }
 
-// entry is an object of a file.
+// entry is a file object.
 type entry struct {
 	object
 	file string
@@ -116,10 +116,10 @@ func (m *merge) decide(before map[objectKey]counted) {
 	}
 }
 
-// place returns the position of an entry in the folder.
+// place returns an entry's position in the folder.
 func (e *entry) place() string { return fmt.Sprintf("%s, document %d", e.file, e.document) }
 
-// put adds the entries that are used, in the order of the files, and the reasons why others are not.
+// put adds the entries that are used, in the files' order, and the reasons why others are not.
 func (m *merge) put() {
 	for _, e := range m.entries {
 		if e.refused != nil {

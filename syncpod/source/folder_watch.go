@@ -151,7 +151,7 @@ func (w *watch) stillOf(dir string) bool {
 	return err == nil && os.SameFile(info, w.info)
 }
 
-// changes returns the channel of changes. Without a watch it is nil and never receives.
+// changes returns the change channel. Without a watch it is nil and never receives.
 func (w *watch) changes() <-chan change {
 	if w == nil {
 		return nil

@@ -42,7 +42,7 @@ type object struct {
 	document int // the number of the document in its file
 }
 
-// A manifest has the decoded objects and the errors of a file.
+// A manifest has the decoded objects and a file's errors.
 type manifest struct {
 	objects  []object
 	errors   []error
@@ -53,7 +53,7 @@ type manifest struct {
 	unread bool
 }
 
-// The limits of one file, in addition to its size.
+// One file's limits, in addition to its size.
 const (
 	// maxDocuments limits the number of documents, maxObjects the number of objects in them.
 	maxDocuments, maxObjects = 1000, 10_000
@@ -72,7 +72,7 @@ type decoder struct {
 	manifest
 }
 
-// decode fills in the manifest from the text of the file.
+// decode fills in the manifest from the file's text.
 func (d *decoder) decode(text []byte) {
 	text, err := utf.Decode(text)
 	if err != nil {
@@ -152,7 +152,7 @@ type head struct {
 	Items items `json:"items"`
 }
 
-// items are the items of a list. If there are too many, only the first ones are kept.
+// items are a list's items. If there are too many, only the first ones are kept.
 type items []json.RawMessage
 
 // UnmarshalJSON stops when there are too many items.

@@ -136,7 +136,7 @@ func (m *misfits) leaf(at *field.Path, t reflect.Type, value any) any {
 
 const aText = "a text"
 
-// wanted returns the name of a type, empty for a type that decodes itself.
+// wanted returns a type's name, empty for a type that decodes itself.
 func wanted(t reflect.Type) string {
 	switch {
 	case decodesItself(t):

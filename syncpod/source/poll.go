@@ -22,7 +22,7 @@ const (
 
 // PollConfig configures a [Poll].
 type PollConfig struct {
-	// Name is the name of the source. It must not be used by another source, nor runtime.ConfigSourceAPI.
+	// Name is the source's name. It must not be used by another source, nor runtime.ConfigSourceAPI.
 	// Required.
 	Name string
 	// List returns all pods that should run. Each needs a UID; podspec.Static sets the UID of a pod without one. List must
@@ -63,10 +63,10 @@ func NewPoll(c PollConfig) (*Poll, error) {
 	return &Poll{config: c, push: NewStaticPush(c.Name)}, nil
 }
 
-// Name returns the name of the source.
+// Name returns the source's name.
 func (p *Poll) Name() string { return p.config.Name }
 
-// Run calls List and delivers its pods until ctx ends. It returns nil, after the last call of List has returned.
+// Run calls List and delivers its pods until ctx ends. It returns nil, after List's last call has returned.
 func (p *Poll) Run(ctx context.Context, deliver func(Snapshot)) error {
 	last := Snapshot{Incomplete: true}
 	changed := func(s Snapshot) {
@@ -95,7 +95,7 @@ func (p *Poll) Run(ctx context.Context, deliver func(Snapshot)) error {
 	return nil
 }
 
-// list calls List. It reports a call that ignores the end of its context at once, and then waits for its answer.
+// list calls List. It reports a call that ignores its context's end at once, and then waits for its answer.
 func (p *Poll) list(ctx context.Context, late func(error)) ([]*v1.Pod, error) {
 	ctx, cancel := context.WithTimeout(ctx, listTimeout)
 	defer cancel()

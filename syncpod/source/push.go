@@ -50,8 +50,8 @@ type Push struct {
 	order []types.UID
 	// complete: Set was called, so the Push has all pods.
 	complete bool
-	// told are the pods of the last snapshot. leaving are the pods that changed after it and were
-	// then removed.
+	// told are the last snapshot's pods. leaving are the pods that changed after it and were then
+	// removed.
 	told    map[types.UID]*v1.Pod
 	leaving []*v1.Pod
 }
@@ -59,7 +59,7 @@ type Push struct {
 var _ Source = (*Push)(nil)
 
 // NewPush returns a Push of pods that are identified by their UIDs, such as those of an API server. Pods with
-// the same name and different UIDs are different pods and run side by side. The name of the source is
+// the same name and different UIDs are different pods and run side by side. The source's name is
 // runtime.ConfigSourceAPI, so a Loop can have only one such Push.
 func NewPush() *Push { return newPush(runtime.ConfigSourceAPI, false, podspec.Validate) }
 
@@ -79,17 +79,17 @@ func SetAPISource(pod *v1.Pod) {
 	metav1.SetMetaDataAnnotation(&pod.ObjectMeta, runtime.AnnotationConfigSource, runtime.ConfigSourceAPI)
 }
 
-// NewStaticPush returns a Push of static pods, like the pods of a [Folder]. name is the name of the source; it
-// must be unique and not runtime.ConfigSourceAPI. A static pod is identified by its name: a pod of the same name
-// with another UID is the next version, and waits until the version before has stopped. After a restart of the
-// agent a finished pod runs again, unless the agent has a Root.
+// NewStaticPush returns a Push of static pods, like the pods of a [Folder]. name is the source's name; it must
+// be unique and not runtime.ConfigSourceAPI. A static pod is identified by its name: a pod of the same name with
+// another UID is the next version, and waits until the version before has stopped. After a restart of the agent
+// a finished pod runs again, unless the agent has a Root.
 func NewStaticPush(name string) *Push { return newPush(name, true, podspec.Validate) }
 
 func newPush(name string, static bool, validate func(*v1.Pod) error) *Push {
 	return &Push{name: name, static: static, validate: validate, changed: make(chan struct{}, 1), pods: map[types.UID]*v1.Pod{}}
 }
 
-// Name returns the name of the source.
+// Name returns the source's name.
 func (p *Push) Name() string { return p.name }
 
 // Static reports whether the pods are static: whether [NewStaticPush] created the Push.
@@ -217,8 +217,8 @@ func (p *Push) notify() {
 	}
 }
 
-// Run delivers the pods after each change, until ctx ends. It returns nil. It delivers nothing before the first
-// call of Set, Update or Delete. The next Run, of the next agent, begins with the pods that the Push has.
+// Run delivers the pods after each change, until ctx ends. It returns nil. It delivers nothing before Set's
+// first call, Update or Delete. The next Run, of the next agent, begins with the pods that the Push has.
 func (p *Push) Run(ctx context.Context, deliver func(Snapshot)) error {
 	last := Snapshot{Incomplete: true}
 	p.resume()

@@ -37,7 +37,7 @@ func (n *yamlNode) UnmarshalYAML(decode func(any) error) error {
 	return nil
 }
 
-// A yamlKey is the key of a mapping, which is a scalar. The key null has no value.
+// A yamlKey is a mapping's key, which is a scalar. The key null has no value.
 type yamlKey struct{ value any }
 
 // UnmarshalYAML refuses a key that is not a scalar before its content is decoded.

@@ -31,7 +31,7 @@ func after(mark string) func([]byte, string) int {
 	return func(text []byte, quoted string) int { return bytes.Index(text, []byte(mark+quoted)) }
 }
 
-// mapAsKey finds a template such as {{ .Name }}, which YAML parses as a map that is the key of a map.
+// mapAsKey finds a template such as {{ .Name }}, which YAML parses as a map that is a map's key.
 func mapAsKey(text []byte, _ string) int { return bytes.Index(text, []byte("{{")) }
 
 func controlCharacter(text []byte, _ string) int {
@@ -64,7 +64,7 @@ func shift(err error, by int) error {
 	return err
 }
 
-// lineAt returns the line of an index in a text, "" for a negative index.
+// lineAt returns an index's line in a text, "" for a negative index.
 func lineAt(text []byte, index int) string {
 	if index < 0 {
 		return ""

@@ -22,8 +22,8 @@ func (v *view) addAddresses(s *v1.PodStatus) {
 	}
 }
 
-// podIPs returns the addresses of the active sandbox. Without an active sandbox, the reported addresses stay: they do
-// not disappear with their sandbox, and the addresses of the next one replace them (kubernetes #82268, #125370). The
+// podIPs returns the active sandbox's addresses. Without an active sandbox, the reported addresses stay: they do not
+// disappear with their sandbox, and the addresses of the next one replace them (kubernetes #82268, #125370). The
 // address family of the node's first address comes first.
 //
 // A pod on the node's network has the node's addresses. It keeps the reported addresses, and gains an address of a
@@ -51,7 +51,7 @@ func (v *view) reportedIPs() (ips []string) {
 }
 
 // onePerFamily returns the first IPv4 and the first IPv6 address: the API allows one of each. The
-// family of the first address in like comes first, by default IPv4. Invalid addresses are dropped.
+// first address's family in like comes first, by default IPv4. Invalid addresses are dropped.
 func onePerFamily(ips, like []string) []v1.PodIP {
 	first := ipv4
 	if len(like) > 0 && familyOf(like[0]) == ipv6 {

@@ -21,7 +21,7 @@ const (
 	podFailed                = "PodFailed"
 )
 
-// addConditions adds the conditions of the pod: first those of other writers, then those that
+// addConditions adds the pod's conditions: first those of other writers, then those that
 // GeneratePodStatus decides.
 func (v *view) addConditions(s *v1.PodStatus) {
 	s.Conditions = make([]v1.PodCondition, 0, len(v.Pod.Status.Conditions)+len(v.Conditions)+ownConditions)
@@ -41,8 +41,8 @@ func (v *view) addConditions(s *v1.PodStatus) {
 type ConditionsInput struct {
 	// Pod is the desired pod. Required.
 	Pod *v1.Pod
-	// Status has the phase, see [Phase], the statuses of the containers, whose fields Ready and Started count, and the conditions
-	// that the readiness gates of the pod name.
+	// Status has the phase, see [Phase], the containers' statuses, whose fields Ready and Started count, and the conditions that
+	// the readiness gates of the pod name.
 	Status v1.PodStatus
 	// Previous are the conditions reported before. A condition whose status has not changed keeps its transition time.
 	Previous []v1.PodCondition
@@ -231,7 +231,7 @@ func (v *view) addUnready(names []string, s *v1.PodStatus) []string {
 	return names
 }
 
-// podReady is true if the containers are ready and the condition of every readiness gate is true (KEP-580).
+// podReady is true if the containers are ready and every readiness gate's condition is true (KEP-580).
 func (v *view) podReady(s *v1.PodStatus, containers v1.PodCondition) v1.PodCondition {
 	c := containers
 	c.Type = v1.PodReady
@@ -250,7 +250,7 @@ func (v *view) podReady(s *v1.PodStatus, containers v1.PodCondition) v1.PodCondi
 	return c
 }
 
-// gateClosed returns why the condition of a readiness gate is not true, "" if it is.
+// gateClosed returns why a readiness gate's condition is not true, "" if it is.
 func gateClosed(conditions []v1.PodCondition, t v1.PodConditionType) string {
 	switch c := find(conditions, t); {
 	case c == nil:

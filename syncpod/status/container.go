@@ -10,8 +10,8 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// addContainers adds a status for each container of the pod, in the order of the
-// spec.
+// addContainers adds a status for each container of the pod, in the spec's
+// order.
 func (v *view) addContainers(s *v1.PodStatus) {
 	if v.wasRejected() {
 		return
@@ -75,7 +75,7 @@ func (v *view) subject(spec *v1.Container, kind actions.ContainerKind, before []
 }
 
 // wasFollowed reports whether, according to the last status, a later instance has exited after the current one, and the
-// runtime has lost the record of that instance.
+// runtime has lost that instance's record.
 func (k *subject) wasFollowed() bool {
 	return k.endedBefore() && k.current.State == runtime.ContainerExited &&
 		k.before.LastTerminationState.Terminated != nil && names(k.before.LastTerminationState.Terminated.ContainerID, k.current.ID)
@@ -90,7 +90,7 @@ func statusOf(list []v1.ContainerStatus, name string) *v1.ContainerStatus {
 	return nil
 }
 
-// currentOf returns the current instance of a container: the latest running one, otherwise the
+// currentOf returns a container's current instance: the latest running one, otherwise the
 // latest one.
 func currentOf(status *runtime.PodStatus, name string) (current *runtime.ContainerStatus) {
 	if status == nil {
@@ -122,7 +122,7 @@ func endedBeside(current *runtime.ContainerStatus, status *runtime.PodStatus) (e
 	return ended
 }
 
-// report fills in the status of the container.
+// report fills in the container's status.
 func (k *subject) report(s *v1.ContainerStatus) {
 	if k.current != nil {
 		k.reportInstance(s)
@@ -139,7 +139,7 @@ func (k *subject) report(s *v1.ContainerStatus) {
 	k.boundMessages(s)
 }
 
-// reportInstance reports the status of the current instance.
+// reportInstance reports the current instance's status.
 func (k *subject) reportInstance(s *v1.ContainerStatus) {
 	c := k.current
 	s.Name, s.Image, s.ImageID, s.ContainerID = c.Name, c.Image, c.ImageRef, k.idText(c.ID)
@@ -178,7 +178,7 @@ func (k *subject) endedSince() bool {
 	return end != nil && end.Reason != string(StatusUnknown) && !k.reported(k.current.ID)
 }
 
-// addState adds the state of the current instance.
+// addState adds the current instance's state.
 func (k *subject) addState(s *v1.ContainerStatus) {
 	switch c := k.current; c.State {
 	case runtime.ContainerRunning:

@@ -21,8 +21,8 @@
 //
 // # The order of the rules
 //
-// Each group has a file of its own, and builds on the groups before it. status.go calls them in
-// this order, with the arguments in input.go. The order of phases is in hold.go.
+// Each group has a file of its own, and builds on the groups before it. status.go calls them in this order, with the
+// arguments in input.go. The phase order is in hold.go.
 //
 //  1. The instance of each container (container.go): the running one, otherwise the one with
 //     the highest attempt. Without one, a reported exit stays; an init container of an
@@ -60,8 +60,8 @@
 //
 // # Limits
 //
-// The health of devices is not reported. An exit that was never observed cannot be reported: read
-// the runtime's status before a container's record is removed.
+// The device health is not reported. An exit that was never observed cannot be reported: read the runtime's status before a
+// container's record is removed.
 //
 // # Parity
 //

@@ -19,9 +19,9 @@ import (
 //   - A pod that was Running does not become Pending.
 //
 // [GeneratePodStatus] derives the phase from the observed state, as a kubelet does: a pod is Pending if a
-// container waits for its first run in a new sandbox, whatever was reported before. Publish the
-// result of Merge, and pass it as [Input.Previous] of the next status. GeneratePodStatus itself keeps all other
-// reported facts that must not be taken back, because other parts of a status depend on them.
+// container waits for its first run in a new sandbox, whatever was reported before. Publish Merge's result, and
+// pass it as [Input.Previous] of the next status. GeneratePodStatus itself keeps all other reported facts that
+// must not be taken back, because other parts of a status depend on them.
 //
 // Merge is pure, and shares the memory of next.
 func Merge(last *v1.PodStatus, next v1.PodStatus) v1.PodStatus {

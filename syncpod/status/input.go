@@ -36,8 +36,8 @@ type Input struct {
 	// Restarting are the instances that were stopped in order to start their containers again: those containers
 	// will run again, whatever their exit codes. It is actions.Input.Restarting.
 	Restarting []runtime.ContainerID
-	// Probes holds the last results of the declared probes, by container ID. A container without an
-	// entry has not been probed yet.
+	// Probes holds the declared probes' last results, by container ID. A container without an entry
+	// has not been probed yet.
 	Probes map[runtime.ContainerID]actions.ProbeResults
 	// StartErrors holds the error of each container's last start, by container name. The caller removes an entry when
 	// the container has started. Entries are ignored while no container should start.
@@ -57,7 +57,7 @@ type Input struct {
 	// that type itself. LastTransitionTime is filled in.
 	Conditions []v1.PodCondition
 	// Evicted is why the pod is evicted, nil if it is not evicted. The pod's phase is then Failed,
-	// whatever the state of its containers. Pass it until the pod has ended.
+	// whatever its containers' state. Pass it until the pod has ended.
 	Evicted *Problem
 	// Blocked is why the pod may not run, nil if it may. Waiting containers have this reason.
 	Blocked *Problem

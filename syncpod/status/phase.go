@@ -23,7 +23,7 @@ func Phase(pod *v1.Pod, s v1.PodStatus, terminal bool) v1.PodPhase {
 	return v.tally(&s).phase()
 }
 
-// viewOf returns a view that has only the statuses of containers, and these statuses in the order of the spec.
+// viewOf returns a view that has only container statuses, and these statuses in the spec's order.
 func viewOf(pod *v1.Pod, s v1.PodStatus) (view, v1.PodStatus) {
 	s.InitContainerStatuses = aligned(pod.Spec.InitContainers, s.InitContainerStatuses)
 	s.ContainerStatuses = aligned(pod.Spec.Containers, s.ContainerStatuses)
@@ -87,7 +87,7 @@ func (v *view) ended() *v1.PodStatus {
 	return nil
 }
 
-// tally counts the states of a pod's containers.
+// tally counts a pod's container states.
 type tally struct {
 	// initFailed: an init container failed, and the spec does not allow another run.
 	initFailed bool
@@ -173,8 +173,8 @@ func (v *view) runsAgain(spec *v1.Container, exitCode int32) bool {
 }
 
 // isCreated reports whether the container has an instance that may still be started. While it
-// exists, the exit of an earlier instance does not end the pod (kubernetes #107845). In a pod that
-// has ended, no instance may be started.
+// exists, an earlier instance's exit does not end the pod (kubernetes #107845). In a pod that has
+// ended, no instance may be started.
 func (v *view) isCreated(name string) bool {
 	if v.ended() != nil {
 		return false

@@ -6,13 +6,12 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// rejectedPrefix begins the message of a rejected pod, as a kubelet publishes it.
+// rejectedPrefix begins a rejected pod's message, as a kubelet publishes it.
 const rejectedPrefix = "Pod was rejected: "
 
-// Rejected returns the status of a pod that the node rejects before it creates anything: a copy of status that is
-// Failed, with the reason and the message of the rejection in the form of a kubelet. GeneratePodStatus recognizes this status,
-// even if another agent has published it, and reports no containers of such a pod. Rejected shares the memory of
-// status.
+// Rejected returns the status of a pod that the node rejects before it creates anything: a copy of status that is Failed, with
+// the reason and the rejection's message in the form of a kubelet. GeneratePodStatus recognizes this status, even if another
+// agent has published it, and reports no containers of such a pod. Rejected shares the memory of status.
 func Rejected(status v1.PodStatus, reason, message string) v1.PodStatus {
 	status.Phase, status.Reason, status.Message = v1.PodFailed, reason, rejectedPrefix+message
 	return status

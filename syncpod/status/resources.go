@@ -40,7 +40,7 @@ func (k *subject) addResources(s *v1.ContainerStatus, r *v1.ResourceRequirements
 	}
 }
 
-// addDevices adds the health of the container's devices. It shares no memory with the Input.
+// addDevices adds the container's device health. It shares no memory with the Input.
 func (k *subject) addDevices(s *v1.ContainerStatus) {
 	for _, d := range k.Devices[k.spec.Name] {
 		s.AllocatedResourcesStatus = append(s.AllocatedResourcesStatus, *d.DeepCopy())
@@ -50,7 +50,7 @@ func (k *subject) addDevices(s *v1.ContainerStatus) {
 // copyOf returns nil only for nil: a list that the spec does not have stays absent.
 func copyOf(list v1.ResourceList) v1.ResourceList { return list.DeepCopy() }
 
-// inForce returns the actual resources of the running instance.
+// inForce returns the running instance's actual resources.
 func (k *subject) inForce() runtime.ReportedResources {
 	switch set := k.current.Resources; {
 	case set != nil:
@@ -93,7 +93,7 @@ func (w listWriter) memory(bytes *int64) {
 	w.put(v1.ResourceMemory, bytes, allocated.Value(), resource.NewQuantity, resource.BinarySI)
 }
 
-// put keeps the notation of the allocated value if the actual one is equal.
+// put keeps the allocated value's notation if the actual one is equal.
 func (w listWriter) put(name v1.ResourceName, n *int64, allocated int64, of func(int64, resource.Format) *resource.Quantity, f resource.Format) {
 	_, listed := w.list[name]
 	switch {
@@ -112,7 +112,7 @@ func (w listWriter) keep(name v1.ResourceName) {
 	}
 }
 
-// addIdentity adds the user of the instance's process.
+// addIdentity adds the instance's process user.
 func (k *subject) addIdentity(s *v1.ContainerStatus) {
 	if u := k.current.User; u != nil {
 		s.User = &v1.ContainerUser{Linux: &v1.LinuxContainerUser{UID: u.UID, GID: u.GID, SupplementalGroups: slices.Clone(u.Groups)}}
@@ -185,7 +185,7 @@ func withOverhead(spec *v1.PodSpec, name v1.ResourceName) resource.Quantity {
 	return sum
 }
 
-// requested returns the requests of a pod, its overhead included. Nil means none.
+// requested returns a pod's requests, its overhead included. Nil means none.
 func requested(spec *v1.PodSpec) (total v1.ResourceList) {
 	add := func(list v1.ResourceList) {
 		for name := range list {

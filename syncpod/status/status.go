@@ -117,8 +117,8 @@ func (v *view) block(s *v1.PodStatus) {
 	}
 }
 
-// sortByName sorts containers in the order that clients expect. Init containers stay in the order
-// of the spec.
+// sortByName sorts containers in the order that clients expect. Init containers stay in the
+// spec's order.
 func sortByName(list []v1.ContainerStatus) {
 	for i := 1; i < len(list); i++ {
 		if list[i].Name < list[i-1].Name {

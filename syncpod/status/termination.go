@@ -11,7 +11,7 @@ import (
 	"github.com/podsync/podsync/runtime/foreign"
 )
 
-// LostExitCode is the exit code of a container whose exit was not observed: the code of SIGKILL.
+// LostExitCode is the exit code of a container whose exit was not observed: SIGKILL's code.
 const LostExitCode = 137
 
 // Lost returns the status of an instance that has started and that the runtime no longer has: exited with
@@ -29,8 +29,8 @@ const (
 	initForgotten        = "Unable to get init container status from container runtime and pod has been initialized, treat it as exited normally"
 )
 
-// termination returns the exit of an instance: the exit that was reported first, otherwise the runtime's. A runtime that
-// lost its records may report another exit later (kubernetes #104107, #122160). id is the instance's ID as text.
+// termination returns an instance's exit: the exit that was reported first, otherwise the runtime's. A runtime that lost
+// its records may report another exit later (kubernetes #104107, #122160). id is the instance's ID as text.
 func (k *subject) termination(c *runtime.ContainerStatus, id string) *v1.ContainerStateTerminated {
 	if seen := k.seen(c.ID); seen != nil {
 		end := seen.DeepCopy()
@@ -59,8 +59,8 @@ func ReasonOf(first string, code int32, c *runtime.ContainerStatus) string {
 	return first
 }
 
-// seen returns the reported exit of that instance, nil if there is none. Made-up exits have no ID,
-// so they are never found.
+// seen returns that instance's reported exit, nil if there is none. Made-up exits have no ID, so
+// they are never found.
 func (k *subject) seen(id runtime.ContainerID) *v1.ContainerStateTerminated {
 	if k.before == nil {
 		return nil
@@ -84,7 +84,7 @@ func forgotten() *v1.ContainerStateTerminated {
 	return &v1.ContainerStateTerminated{Reason: string(Completed), Message: initForgotten}
 }
 
-// addLastState adds the exit of the previous instance: the runtime's, or else the reported one.
+// addLastState adds the previous instance's exit: the runtime's, or else the reported one.
 func (k *subject) addLastState(s *v1.ContainerStatus) {
 	switch {
 	case k.ended != nil:
@@ -93,7 +93,7 @@ func (k *subject) addLastState(s *v1.ContainerStatus) {
 	case k.endedBefore() && !k.reported(k.current.ID) && !names(k.before.State.Terminated.ContainerID, k.current.ID) && !k.guessedAtThis():
 		k.before.State.DeepCopyInto(&s.LastTerminationState)
 	case k.waitedAfterThis():
-		// The reported exit is the state of the current instance.
+		// The reported exit is the current instance's state.
 	default:
 		k.before.LastTerminationState.DeepCopyInto(&s.LastTerminationState)
 	}
@@ -107,9 +107,9 @@ func (k *subject) guessedAtThis() bool {
 		k.current.State == runtime.ContainerExited && k.instancesBefore() <= k.before.RestartCount
 }
 
-// waitedAfterThis reports whether the reported last state is the exit of the current instance,
-// after which the container waited: by its ID, or as a guess for an instance in an unknown state,
-// which was counted as a restart.
+// waitedAfterThis reports whether the reported last state is the current instance's exit, after
+// which the container waited: by its ID, or as a guess for an instance in an unknown state, which
+// was counted as a restart.
 func (k *subject) waitedAfterThis() bool {
 	end := k.before.LastTerminationState.Terminated
 	switch {

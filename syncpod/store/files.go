@@ -40,7 +40,7 @@ var _ Store = (*Files)(nil)
 // written or removed.
 type storedPod struct {
 	mu sync.Mutex
-	// read means that sum is the hash of the file's text, zero if there is no usable file.
+	// read means that sum is the file's text hash, zero if there is no usable file.
 	read bool
 	sum  [sha256.Size]byte
 }
@@ -173,7 +173,7 @@ func (s *Files) write(uid types.UID, text []byte, lasting bool) error {
 	return s.dir.Sync()
 }
 
-// Delete removes the file of a pod.
+// Delete removes a pod's file.
 func (s *Files) Delete(_ context.Context, uid types.UID) error {
 	p := s.lock(uid)
 	defer p.mu.Unlock()
@@ -193,7 +193,7 @@ func (s *Files) forget(uid types.UID) {
 	delete(s.pods, uid)
 }
 
-// lock returns the state of a pod's file, locked.
+// lock returns a pod's file state, locked.
 func (s *Files) lock(uid types.UID) *storedPod {
 	s.mu.Lock()
 	p := s.pods[uid]
@@ -206,7 +206,7 @@ func (s *Files) lock(uid types.UID) *storedPod {
 	return p
 }
 
-// read returns the contents of the file of a pod, and records its sum in p.
+// read returns a pod's file contents, and records its sum in p.
 func (s *Files) read(uid types.UID, p *storedPod) (Status, error) {
 	p.read, p.sum = true, [sha256.Size]byte{}
 	text, err := s.dir.Read(uid)

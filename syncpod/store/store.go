@@ -1,4 +1,4 @@
-// Package store persists the statuses of pods, so that the next agent knows which pods have finished.
+// Package store persists pod statuses, so that the next agent knows which pods have finished.
 package store
 
 import (
@@ -20,7 +20,7 @@ import (
 // It holds the reported statuses, and the runtime's: a restarted agent inspects only what has changed since, by ID,
 // because runtimes do not reuse IDs. The other state of the work on a pod is in the records below the Root.
 type Store interface {
-	// SetStatus stores the status of a pod. It replaces an earlier one. If the store omits Runtime, the next agent
+	// SetStatus stores a pod's status. It replaces an earlier one. If the store omits Runtime, the next agent
 	// inspects the pod.
 	SetStatus(ctx context.Context, s Status) error
 	// Load returns all stored statuses, sorted by UID. Unreadable ones are left out, and the error
@@ -28,21 +28,21 @@ type Store interface {
 	// are lost for good; after any other error the caller retries for a minute before it does anything
 	// else.
 	Load(ctx context.Context) ([]Status, error)
-	// Delete deletes the status of a pod. It succeeds if there is none.
+	// Delete deletes a pod's status. It succeeds if there is none.
 	Delete(ctx context.Context, uid types.UID) error
 }
 
 // ErrLost is the error of a [Store] for statuses that are lost for good.
 var ErrLost = errors.New("statuses of pods are lost")
 
-// A Status is the status of a pod in a [Store]. It can be written as JSON.
+// A Status is a pod's status in a [Store]. It can be written as JSON.
 type Status struct {
 	Namespace string
 	Name      string
 	UID       types.UID
 	// Status is the last reported status.
 	Status v1.PodStatus
-	// Runtime is the last status of the pod in the runtime, nil if it is unknown. It is read-only. Its
+	// Runtime is the pod's last status in the runtime, nil if it is unknown. It is read-only. Its
 	// ObservedAt is not stored.
 	Runtime *runtime.PodStatus
 }

@@ -2,8 +2,8 @@ package timeline
 
 import "slices"
 
-// bound enforces the limits: first it drops entries of the pod of the newest entry, then finished pods, and then entries
-// of the pods with the most. It requires mu to be held.
+// bound enforces the limits: first it drops entries of the newest entry's pod, then finished pods, and then entries of
+// the pods with the most. It requires mu to be held.
 func (t *Timeline) bound(r *record) {
 	for len(r.entries) > t.maxPodEntries {
 		t.drop(r, len(r.entries)-t.maxPodEntries)

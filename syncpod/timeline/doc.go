@@ -6,8 +6,8 @@
 //	agent, err := agent.New(config)
 //	// server.Config.Timeline: history
 //
-// A [Timeline] receives the calls of observers, and the reported statuses. It starts no goroutine,
-// and costs nothing if it is not used. Its size is limited, for each pod and in total: the oldest
+// A [Timeline] receives observer calls, and the reported statuses. It starts no goroutine, and
+// costs nothing if it is not used. Its size is limited, for each pod and in total: the oldest
 // entries are dropped first, and those of finished pods before others.
 //
 // # Recorded events
@@ -22,9 +22,9 @@
 //
 // # Events that are not recorded
 //
-// Commands, environments, arguments, labels, termination messages, texts of errors, and responses
-// or output of probes. Names of pods, containers, images and volumes are recorded, and reasons:
-// those of package actions, of statuses, and of errors that have one.
+// Commands, environments, arguments, labels, termination messages, error texts, and responses or
+// output of probes. Pod names, containers, images and volumes are recorded, and reasons: those of
+// package actions, of statuses, and of errors that have one.
 //
 //	timeline.go  Config, Timeline, and the result: Pod, entry
 //	record.go    the record of a pod; bounds.go its limits

@@ -24,7 +24,7 @@ func (t *Timeline) Observe(c *agent.Config) {
 	c.Observe(agent.Observers{Sync: podObserver{Timeline: t}, Workers: workObserver{Timeline: t}, Probes: probeObserver{Timeline: t}})
 }
 
-// A workObserver records the phases of pods on the node.
+// A workObserver records pod phases on the node.
 type workObserver struct {
 	podworkers.NopObserver
 	*Timeline
@@ -102,7 +102,7 @@ func (o workObserver) SyncEnded(w podworkers.Work, took time.Duration, err error
 	})
 }
 
-// reasons returns the reasons of the steps in an error. The rest of the text may contain secrets.
+// reasons returns the steps' reasons in an error. The rest of the text may contain secrets.
 func reasons(err error) string {
 	var all []string
 	var walk func(error)
@@ -145,7 +145,7 @@ func (o podObserver) SandboxCreated(pod *v1.Pod, took time.Duration, err error) 
 	})
 }
 
-// quick is the duration below which the setup of a volume has no entry.
+// quick is the duration below which a volume's setup has no entry.
 const quick = 10 * time.Millisecond
 
 func (o podObserver) VolumeSetUp(pod *v1.Pod, volume *v1.Volume, took time.Duration, err error) {

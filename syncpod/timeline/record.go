@@ -12,7 +12,7 @@ import (
 	"github.com/podsync/podsync/podworkers"
 )
 
-// A record is the history of a pod.
+// A record is a pod's history.
 type record struct {
 	pod podHistory
 	// entries are in the order in which they were recorded.
@@ -31,7 +31,7 @@ type record struct {
 // maxText bounds names and reasons.
 const maxText = 200
 
-// with calls do with the record of a pod. It creates the record if there is none.
+// with calls do with a pod's record. It creates the record if there is none.
 func (t *Timeline) with(uid types.UID, pod *v1.Pod, do func(*record)) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -120,7 +120,7 @@ func (r *record) endState(container string, at time.Time) {
 
 func stateOf(container string) string { return "state " + container }
 
-// failing begins or ends the entry of a failure.
+// failing begins or ends a failure's entry.
 func (r *record) failing(key string, e entry) {
 	now, last := time.Now(), r.open[key]
 	e.Name, e.Reason = cut(e.Name), cut(e.Reason)

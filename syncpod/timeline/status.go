@@ -11,7 +11,7 @@ import (
 	"github.com/podsync/podsync/syncpod"
 )
 
-// sink receives the statuses of pods, and forwards them.
+// sink receives pod statuses, and forwards them.
 type sink struct {
 	*Timeline
 	next syncpod.StatusSink // nil if there is none
@@ -120,5 +120,5 @@ func ending(t *v1.ContainerStateTerminated) string {
 	return cut(text)
 }
 
-// unknown reports whether a time cannot be the start of a container.
+// unknown reports whether a time cannot be a container's start.
 func unknown(at time.Time) bool { return at.Unix() <= 0 }

@@ -12,11 +12,11 @@ import (
 
 // Config configures a Timeline.
 type Config struct {
-	// NodeName is shown in the title of the page. Default: none.
+	// NodeName is shown in the page's title. Default: none.
 	NodeName string
 }
 
-// A Timeline records the history of pods. Its methods may be called concurrently.
+// A Timeline records the pod history. Its methods may be called concurrently.
 type Timeline struct {
 	config Config
 	began  time.Time
@@ -37,7 +37,7 @@ func New(c Config) *Timeline {
 	return &Timeline{config: c, began: time.Now(), maxEntries: 30_000, maxPodEntries: 300, records: map[types.UID]*record{}}
 }
 
-// podHistory is the history of a pod.
+// podHistory is a pod's history.
 type podHistory struct {
 	Namespace, Name string
 	UID             types.UID

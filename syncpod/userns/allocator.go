@@ -20,7 +20,7 @@ type Runtime interface {
 
 // Config configures an Allocator.
 type Config struct {
-	// Dir is the directory of the pods' directories, an absolute path: pods below the root of the agent. Required.
+	// Dir is the directory of the pods' directories, an absolute path: pods below the agent's root. Required.
 	Dir string
 	// IDs are the IDs of the node that pods may have. Default: all except the first 65536, and 65536 for each pod.
 	IDs IDs
@@ -55,8 +55,8 @@ func New(c Config) (*Allocator, error) {
 }
 
 // UserNamespace returns the mapping of IDs of a pod: the same for as long as the pod has not been cleaned up, and nil for a pod
-// with the users of the node. handler is the runtime handler of the pod. It returns an error if the handler does not support
-// user namespaces, because root in the pod would be root of the node.
+// with the node's users. handler is the runtime handler of the pod. It returns an error if the handler does not support user
+// namespaces, because root in the pod would be root of the node.
 func (a *Allocator) UserNamespace(ctx context.Context, pod *v1.Pod, handler string) (*runtimeapi.UserNamespace, error) {
 	if pod.Spec.HostUsers == nil || *pod.Spec.HostUsers {
 		return nil, nil

@@ -21,7 +21,7 @@ const (
 	maxFile = 4096
 )
 
-// A record is the content of the file.
+// A record is the file's content.
 type record struct {
 	UIDMappings []mapping `json:"uidMappings"`
 	GIDMappings []mapping `json:"gidMappings"`
@@ -113,7 +113,7 @@ func (d directory) write(uid types.UID, s span) error {
 	return nil
 }
 
-// remove deletes the record of a pod. It succeeds if there is none.
+// remove deletes a pod's record. It succeeds if there is none.
 func (d directory) remove(uid types.UID) error {
 	path, err := d.path(uid)
 	if err != nil {

@@ -7,11 +7,11 @@ import (
 	"github.com/podsync/podsync/runtime/hostfs/mounts"
 )
 
-// ShareRoot makes the root directory of an agent, which holds the directories of pods, a mount with shared
-// propagation, as a kubelet does with its root directory. It changes nothing if the mount that holds
-// the directory is shared, as on machines with systemd. Otherwise it binds the directory to itself, with all mounts
-// below it. Without a shared mount, mountPropagation and recursiveReadOnly of volume mounts fail, because the runtime
-// rejects a volume on a private mount.
+// ShareRoot makes an agent's root directory, which holds pod directories, a mount with shared propagation, as a
+// kubelet does with its root directory. It changes nothing if the mount that holds the directory is shared, as on
+// machines with systemd. Otherwise it binds the directory to itself, with all mounts below it. Without a shared
+// mount, mountPropagation and recursiveReadOnly of volume mounts fail, because the runtime rejects a volume on a
+// private mount.
 //
 // Call it before any file in the directory is opened. It creates a missing directory. The mount
 // stays when the agent ends, because containers hold copies of it; the next agent uses it. The error wraps

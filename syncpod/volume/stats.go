@@ -8,7 +8,7 @@ import (
 
 // Stats is the usage of a volume that a pod has mounted. A nil figure is unknown.
 type Stats struct {
-	// Pod is the pod's UID, and Volume the name of the volume in its spec.
+	// Pod is the pod's UID, and Volume the volume's name in its spec.
 	Pod    types.UID
 	Volume string
 	// Claim is the PersistentVolumeClaim, empty for an inline volume.

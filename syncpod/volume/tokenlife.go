@@ -17,7 +17,7 @@ const (
 	maxSeconds = 1 << 32
 )
 
-// Of returns the lifetime of a token: the requested one in seconds, nil for the API's default, or a shorter one in the token
+// Of returns a token's lifetime: the requested one in seconds, nil for the API's default, or a shorter one in the token
 // itself. The issuer may grant less than requested.
 func TokenLifetime(asked *int64, token []byte) time.Duration {
 	life := defaultLife

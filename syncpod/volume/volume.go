@@ -38,7 +38,7 @@ type Location struct {
 	Device bool
 	// ReadOnly has every container mount the volume read-only.
 	ReadOnly bool
-	// SELinuxRelabel has the runtime label the files of the volume for the container.
+	// SELinuxRelabel has the runtime label the volume's files for the container.
 	SELinuxRelabel bool
 }
 
@@ -53,7 +53,7 @@ type Tokens interface {
 
 // An Error is the reason why a volume cannot be set up or updated.
 type Error struct {
-	// Volume is the name of the volume.
+	// Volume is the volume's name.
 	Volume string
 	// Kind is the field of the API that determines the kind of the volume, such as configMap, and
 	// Pod its pod as namespace/name.

@@ -32,7 +32,7 @@ type Node interface {
 type Admission struct {
 	// Node is the Node object, for its labels and taints. Required.
 	Node Node
-	// NodeName is the name of the node. Required.
+	// NodeName is the node's name. Required.
 	NodeName string
 	// Allocatable are the node's resources for pods. A resource that is not in it is unlimited. Required.
 	Allocatable v1.ResourceList
@@ -85,7 +85,7 @@ func (a *Admission) Admit(pod *v1.Pod, activePods []*v1.Pod) *syncpod.Rejection 
 	return refused
 }
 
-// first returns the first rejection of the checks.
+// first returns the checks' first rejection.
 func first(checks ...func() *syncpod.Rejection) *syncpod.Rejection {
 	for _, check := range checks {
 		if refused := check(); refused != nil {
@@ -133,7 +133,7 @@ func (a *Admission) reserve(pod *v1.Pod, activePods []*v1.Pod) (refused *syncpod
 	return refused
 }
 
-// nameFits checks the name of the node. A checkpoint may contain a pod of an earlier name of this
+// nameFits checks the node's name. A checkpoint may contain a pod of an earlier name of this
 // machine.
 func (a *Admission) nameFits(pod *v1.Pod) *syncpod.Rejection {
 	if name := pod.Spec.NodeName; name != "" && name != a.NodeName {
@@ -155,8 +155,8 @@ func systemFits(pod *v1.Pod) *syncpod.Rejection {
 
 // fitsNode checks a pod against the Node object. The object may have changed just before the pod was
 // bound, so a failed check is repeated with a fresh one. Static pods are not checked, because no
-// scheduler bound them; nor are pods before the registration of the node, because an earlier agent
-// has admitted them.
+// scheduler bound them; nor are pods before the node's registration, because an earlier agent has
+// admitted them.
 func (a *Admission) fitsNode(pod *v1.Pod, fits func(*v1.Pod, *v1.Node) *syncpod.Rejection) *syncpod.Rejection {
 	if runtime.IsStatic(pod) || !a.Node.IsRegistered() || fits(pod, a.Node.Object()) == nil {
 		return nil

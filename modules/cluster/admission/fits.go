@@ -66,7 +66,7 @@ func portsFree(pod *v1.Pod, activePods []*v1.Pod) *syncpod.Rejection {
 	return nil
 }
 
-// A hostPort is a port of the node at one of its addresses; "" means all addresses.
+// A hostPort is a node port at one of its addresses; "" means all addresses.
 type hostPort struct {
 	protocol v1.Protocol
 	ip       string

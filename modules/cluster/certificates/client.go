@@ -30,7 +30,7 @@ type ClientConfig struct {
 	// Dir is the absolute path of the directory for issued certificates. Required with Bootstrap or
 	// Rotate.
 	Dir string
-	// NodeName is the name of the node. Required with Bootstrap or Rotate.
+	// NodeName is the node's name. Required with Bootstrap or Rotate.
 	NodeName string
 	// RenewFailures counts failed requests for a certificate. Default: they are not counted.
 	RenewFailures certificate.Counter
@@ -49,7 +49,7 @@ type Client struct {
 	// manager requests certificates, nil if there is no rotation.
 	manager certificate.Manager
 	store   certificate.FileStore
-	// dialer opens the connections of the clients, and heartbeats the connections of the heartbeat client. Both present a
+	// dialer opens the clients' connections, and heartbeats the heartbeat client's connections. Both present a
 	// certificate with tls, which is nil if there is no manager.
 	dialer, heartbeats *connrotation.Dialer
 	tls                *tls.Config
@@ -100,7 +100,7 @@ func (c *Client) chooseCredentials() error {
 	return c.showCurrent()
 }
 
-// manage creates the manager of the certificate.
+// manage creates the certificate's manager.
 func (c *Client) manage(own *rest.Config) (err error) {
 	certFile, keyFile, certPEM, keyPEM := own.CertFile, own.KeyFile, own.CertData, own.KeyData
 	if c.unwritten {
@@ -118,7 +118,7 @@ func (c *Client) manage(own *rest.Config) (err error) {
 	return err
 }
 
-// subject returns the subject of a node's certificates.
+// subject returns a node's certificate subject.
 func subject(node string) pkix.Name {
 	return pkix.Name{CommonName: "system:node:" + node, Organization: []string{"system:nodes"}}
 }

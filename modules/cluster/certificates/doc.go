@@ -1,11 +1,11 @@
-// Package certificates obtains the certificates of a node: its client certificate for the API
-// server, and the certificate of the node's own server.
+// Package certificates obtains a node's certificates: its client certificate for the API server,
+// and the certificate of the node's own server.
 //
-// A [Client] uses the credentials of a kubeconfig; with rotation it renews its client certificate
+// A [Client] uses a kubeconfig's credentials; with rotation it renews its client certificate
 // before it expires, and uses the new one immediately. A node without a kubeconfig, or with an
-// expired certificate, requests its first certificate with the credentials of another kubeconfig,
-// such as a bootstrap token, and then writes the kubeconfig. A [Serving] does the same for the
-// certificate of the server, which must be approved by an operator or a controller. Both create
+// expired certificate, requests its first certificate with another kubeconfig's credentials, such
+// as a bootstrap token, and then writes the kubeconfig. A [Serving] does the same for the
+// server's certificate, which must be approved by an operator or a controller. Both create
 // CertificateSigningRequests, for the signers kubernetes.io/kube-apiserver-client-kubelet and
 // kubernetes.io/kubelet-serving, with client-go's package certificate. Keys never leave the node,
 // and are in files that only the agent's user can read.

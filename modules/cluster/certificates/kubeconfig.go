@@ -99,8 +99,7 @@ func expired(c *rest.Config) bool {
 	return err != nil || time.Now().After(all[0].NotAfter)
 }
 
-// write writes a kubeconfig for the API server of another kubeconfig. It names a file with a client certificate and its
-// key.
+// write writes a kubeconfig for another kubeconfig's API server. It names a file with a client certificate and its key.
 func write(path string, other *rest.Config, pair string) error {
 	const name = "default"
 	config := clientcmdapi.Config{

@@ -27,8 +27,8 @@ import (
 type ServingConfig struct {
 	// Kube is the API server. Required.
 	Kube kubernetes.Interface
-	// NodeName is the name of the node. Addresses returns its addresses, for which the certificate
-	// is issued. Required.
+	// NodeName is the node's name. Addresses returns its addresses, for which the certificate is
+	// issued. Required.
 	NodeName  string
 	Addresses func() []v1.NodeAddress
 	// Dir is the absolute path of the directory for certificates. Required.
@@ -111,7 +111,7 @@ const (
 	renewInterval = 24 * time.Hour
 )
 
-// RenewSelfSigned replaces the certificate of SelfSigned before it expires, until ctx ends. failed is
+// RenewSelfSigned replaces SelfSigned's certificate before it expires, until ctx ends. failed is
 // called with each error.
 func RenewSelfSigned(ctx context.Context, dir, host string, ips func() []net.IP, failed func(error)) {
 	ticks := time.NewTicker(renewInterval)

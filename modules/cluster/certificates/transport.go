@@ -55,7 +55,7 @@ func newDialer() *connrotation.Dialer {
 	return connrotation.NewDialer((&net.Dialer{Timeout: dialTimeout, KeepAlive: keepAlive}).DialContext)
 }
 
-// transport returns a RoundTripper that presents the current certificate on the connections of a dialer.
+// transport returns a RoundTripper that presents the current certificate on a dialer's connections.
 func (c *Client) transport(d *connrotation.Dialer) http.RoundTripper {
 	return utilnet.SetTransportDefaults(&http.Transport{
 		Proxy: http.ProxyFromEnvironment, TLSHandshakeTimeout: handshakeTimeout, TLSClientConfig: c.tls.Clone(),

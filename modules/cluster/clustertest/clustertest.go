@@ -70,7 +70,7 @@ type Config struct {
 	// Nodes is the number of nodes at the start: n1, n2 and so on. Default 1; -1 means none.
 	Nodes int
 	// Programs are commands by name, for containers and exec. If neither a container nor its image has a command, it
-	// runs the program with the name of its image.
+	// runs the program with its image's name.
 	Programs map[string]critest.Program
 	// Registry has the images that can be pulled. Default: every image, without delay.
 	Registry []critest.RemoteImage
@@ -156,7 +156,7 @@ func run(t testing.TB, parts []func(context.Context)) {
 	})
 }
 
-// connect creates the API server in memory, or the connection to the server of RESTConfig.
+// connect creates the API server in memory, or the connection to RESTConfig's server.
 func (c *Cluster) connect(t testing.TB, config Config) {
 	t.Helper()
 	if config.RESTConfig != nil {
@@ -194,7 +194,7 @@ func (c *Cluster) Clientset() kubernetes.Interface { return c.kube }
 // RESTConfig returns the configuration of a client of the API server, for controller-runtime and dynamic clients.
 func (c *Cluster) RESTConfig() *rest.Config { return rest.CopyConfig(c.rest) }
 
-// proxy answers pods/log through the node of the pod.
+// proxy answers pods/log through the pod's node.
 func (c *Cluster) proxy(w http.ResponseWriter, r *http.Request) {
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/") // api/v1/namespaces/NS/pods/NAME/log
 	if len(parts) != 7 {

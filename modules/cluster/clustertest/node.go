@@ -67,7 +67,7 @@ func (c *Cluster) Node(name string) *Node {
 	return &Node{cluster: c, node: node}
 }
 
-// Kill ends the agent of the node as SIGKILL does. Its containers keep running, and their changes are not reported.
+// Kill ends the node's agent as SIGKILL does. Its containers keep running, and their changes are not reported.
 func (n *Node) Kill() { n.node.Kill() }
 
 // PowerOff switches the machine off: the agent and all containers end at once. Its files stay.

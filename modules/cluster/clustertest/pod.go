@@ -47,7 +47,7 @@ func (p *Pod) Exec(ctx context.Context, container string, command ...string) ([]
 	return node.Exec(ctx, id, command...)
 }
 
-// find returns the node of the pod, and the ID of the running container.
+// find returns the pod's node, and the ID of the running container.
 func (p *Pod) find(ctx context.Context, container string) (*fleet.Node, string, error) {
 	pod, err := p.cluster.get(ctx, p.name)
 	switch {

@@ -21,10 +21,10 @@ type Condition struct {
 	met  func(pod *v1.Pod) bool
 }
 
-// String is the name of the condition.
+// String is the condition's name.
 func (c Condition) String() string { return c.name }
 
-// The conditions of pods. Gone means that no pod of that name exists.
+// Pod conditions. Gone means that no pod of that name exists.
 var (
 	Ready     = Condition{"Ready", func(p *v1.Pod) bool { return p != nil && isReady(p) }}
 	Running   = Condition{"Running", inPhase(v1.PodRunning)}
@@ -101,7 +101,7 @@ func (c *Cluster) get(ctx context.Context, name string) (*v1.Pod, error) {
 	return pod, nil
 }
 
-// describe returns the agent's explanation, the status and the events of a pod, for a failure message.
+// describe returns the agent's explanation, the status and a pod's events, for a failure message.
 func (c *Cluster) describe(name string, pod *v1.Pod, failed error) string {
 	var b strings.Builder
 	switch {

@@ -4,7 +4,7 @@
 // Each field is honoured, refused or meaningless: [Fields] is the table. [Load] sets a kubelet's defaults. It returns a
 // warning for each meaningless field that is set, and an error for a field that requests behaviour that the node does not
 // support. A field that protects the node is never meaningless. [CheckMachine] checks that the machine meets the
-// requirements of the configuration.
+// configuration's requirements.
 //
 //	fields.go     the treatment of each field
 //	hardening.go  the values of fields that protect the node, and the checks of the machine

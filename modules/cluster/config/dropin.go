@@ -20,7 +20,7 @@ const (
 	maxDropIns, maxEntries = 256, 4096
 )
 
-// Sources are the sources of a configuration. Later ones take precedence.
+// Sources are a configuration's sources. Later ones take precedence.
 type Sources struct {
 	// File has a KubeletConfiguration. Required.
 	File string

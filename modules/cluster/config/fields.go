@@ -44,7 +44,7 @@ func Fields() []Field {
 	return all
 }
 
-// fieldOf returns the row of a field. The node does not start with a field that the table lacks: it may protect the node.
+// fieldOf returns a field's row. The node does not start with a field that the table lacks: it may protect the node.
 func fieldOf(name string) Field {
 	if slices.Contains(honoured, name) {
 		return Field{Name: name, Treatment: Honoured}

@@ -49,7 +49,7 @@ func refuse(c *kubelet.KubeletConfiguration) error {
 	return err
 }
 
-// Reservation is a cgroup of the machine, and the resources to which enforceNodeAllocatable limits it.
+// Reservation is a machine cgroup, and the resources to which enforceNodeAllocatable limits it.
 type Reservation struct {
 	// Cgroup is the value of systemReservedCgroup or kubeReservedCgroup.
 	Cgroup string

@@ -42,7 +42,7 @@ func Images(c *kubelet.KubeletConfiguration) (share bool, verify func(repository
 		kubelet.NeverVerify, kubelet.NeverVerifyPreloadedImages, kubelet.NeverVerifyAllowlistedImages, kubelet.AlwaysVerify)
 }
 
-// fullPattern returns a pattern with the full name of its repository: "docker.io/library/nginx" for "nginx", and
+// fullPattern returns a pattern with its repository's full name: "docker.io/library/nginx" for "nginx", and
 // "docker.io/team/*" for "team/*".
 func fullPattern(pattern string) (full string, ok bool) {
 	prefix, below := strings.CutSuffix(pattern, "/*")

@@ -30,7 +30,7 @@ func checkSwap(c *kubelet.KubeletConfiguration, machine fs.FS) error {
 	return nil
 }
 
-// Swap returns how containers use the swap of the machine. A kernel that cannot limit swap leaves it to the runtime.
+// Swap returns how containers use the machine's swap. A kernel that cannot limit swap leaves it to the runtime.
 func Swap(c *kubelet.KubeletConfiguration, machine fs.FS) container.Swap {
 	v2, controller := swapController(machine)
 	if !controller {
@@ -62,7 +62,7 @@ func swapController(machine fs.FS) (v2, controller bool) {
 	return true, err == nil && len(limits) > 0
 }
 
-// swapBytes returns the size of the swap, 0 if it is unknown.
+// swapBytes returns the swap's size, 0 if it is unknown.
 func swapBytes(machine fs.FS) int64 {
 	text, err := readSmall(machine, "proc/meminfo")
 	if err != nil {

@@ -3,10 +3,10 @@
 //
 //	PODSYNC_E2E_DIR=DIR go test -count=1 -timeout 30m ./e2e
 //
-// DIR contains admin.kubeconfig, the kubeconfig of an administrator, and the process IDs of the agent and of the API
-// server in kubelet.pid and kube-apiserver.pid. The tests kill both, and restart them with the same arguments and
-// environment. So the tests run as root, on the machine of the node, and in the network namespace of these processes. The
-// cluster has one node, n1, and nothing else runs on it.
+// DIR contains admin.kubeconfig, an administrator's kubeconfig, and the process IDs of the agent and of the API server in
+// kubelet.pid and kube-apiserver.pid. The tests kill both, and restart them with the same arguments and environment. So
+// the tests run as root, on the node's machine, and in the network namespace of these processes. The cluster has one
+// node, n1, and nothing else runs on it.
 //
 //	PODSYNC_E2E_IMAGE   an image with a shell. Default registry.k8s.io/e2e-test-images/busybox:1.37.0-1
 //	PODSYNC_E2E_PAUSE   an image that exits immediately when it is stopped. Default registry.k8s.io/pause:3.10.2

@@ -19,7 +19,7 @@ func hashOf(static *v1.Pod) types.UID {
 	return types.UID(static.Annotations[runtime.AnnotationConfigHash])
 }
 
-// mirrorOf returns the mirror of a static pod, owned by the Node. The API server sets its UID and its status.
+// mirrorOf returns a static pod's mirror, owned by the Node. The API server sets its UID and its status.
 func mirrorOf(static *v1.Pod, node *v1.Node) *v1.Pod {
 	mirror := static.DeepCopy()
 	mirror.UID, mirror.ResourceVersion, mirror.Status = "", "", v1.PodStatus{}

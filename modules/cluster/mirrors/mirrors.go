@@ -104,7 +104,7 @@ func (m *Mirrors) PodChanged(pod *v1.Pod, gone bool) {
 
 func nameOf(pod *v1.Pod) name { return name{Namespace: pod.Namespace, Name: pod.Name} }
 
-// Mirror returns the mirror of a static pod, nil if its current version has none. The caller must not modify it.
+// Mirror returns a static pod's mirror, nil if its current version has none. The caller must not modify it.
 func (m *Mirrors) Mirror(static *v1.Pod) *v1.Pod {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -20,7 +20,7 @@ const Version = "v1.36.2+podsync"
 // maxImageNames is the maximum number of names of an image in a status.
 const maxImageNames = 5
 
-// describe writes the current state of the node to the status of object.
+// describe writes the node's current state to the status of object.
 func (n *Node) describe(object *v1.Node) {
 	look, s := n.runtimeState(), &object.Status
 	s.Capacity, s.Allocatable = n.resources(s)
@@ -101,7 +101,7 @@ func features(status *runtimeapi.StatusResponse) *v1.NodeFeatures {
 	return &v1.NodeFeatures{SupplementalGroupsPolicy: new(status.GetFeatures().GetSupplementalGroupsPolicy())}
 }
 
-// setConditions writes the conditions of the node: first the pressures, then Ready.
+// setConditions writes the node's conditions: first the pressures, then Ready.
 func (n *Node) setConditions(s *v1.NodeStatus, notReady string) {
 	pressure := n.config.Pressure()
 	if len(pressure) == 0 { // no observation yet

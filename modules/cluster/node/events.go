@@ -30,7 +30,7 @@ const (
 // A nodeEvent is an event about the node.
 type nodeEvent struct{ kind, reason, message string }
 
-// statusEvent returns the event that reports a condition of the node.
+// statusEvent returns the event that reports a node condition.
 func statusEvent(name, reason string) nodeEvent {
 	return nodeEvent{v1.EventTypeNormal, reason, "Node " + name + " status is now: " + reason}
 }
@@ -53,7 +53,7 @@ func changes(name string, before, after *v1.NodeStatus) (all []nodeEvent) {
 	return all
 }
 
-// reasonOf returns the reason of the event for a condition that becomes true or false, "" if there is no such event.
+// reasonOf returns the event's reason for a condition that becomes true or false, "" if there is no such event.
 func reasonOf(condition v1.NodeConditionType, is bool) string {
 	reasons := map[v1.NodeConditionType]map[bool]string{
 		v1.NodeReady:          {true: eventReady, false: eventNotReady},

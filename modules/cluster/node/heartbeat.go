@@ -210,7 +210,7 @@ func patchOf(before, after *v1.Node, labels map[string]string) ([]byte, error) {
 	return completed(body, after, labels)
 }
 
-// completed makes the patch replace the addresses, and adds labels and the identity of the object.
+// completed makes the patch replace the addresses, and adds labels and the object's identity.
 func completed(body []byte, node *v1.Node, labels map[string]string) ([]byte, error) {
 	var patch map[string]any
 	if err := json.Unmarshal(body, &patch); err != nil {

@@ -22,25 +22,25 @@ const operatingSystem, architecture = goruntime.GOOS, goruntime.GOARCH
 type Machine struct {
 	// ID, SystemUUID and BootID identify the machine and its boot.
 	ID, SystemUUID, BootID string
-	// Kernel is the kernel's version, OS the name of the distribution.
+	// Kernel is the kernel's version, OS the distribution's name.
 	Kernel, OS string
 	// CPUs is the number of processors, MemoryBytes the size of memory.
 	CPUs        int
 	MemoryBytes int64
-	// SwapBytes is the size of the swap, 0 without swap.
+	// SwapBytes is the swap's size, 0 without swap.
 	SwapBytes int64
 	// PIDs is the maximum number of processes and threads.
 	PIDs int64
 	// HugePages maps each page size to the memory that is reserved for pages of that size, both in bytes.
 	HugePages map[int64]int64
-	// StorageBytes is the size of the file system for logs, emptyDirs and the writable layers of containers; see
+	// StorageBytes is the size of the file system for logs, emptyDirs and the writable container layers; see
 	// [StorageBytes].
 	StorageBytes int64
 	// AppArmor means that the kernel supports AppArmor profiles.
 	AppArmor bool
 }
 
-// ReadMachine reads the properties of this machine.
+// ReadMachine reads this machine's properties.
 func ReadMachine() Machine {
 	m := Machine{
 		ID: firstLine("/etc/machine-id"), SystemUUID: firstLine("/sys/class/dmi/id/product_uuid"),

@@ -43,9 +43,9 @@ type Config struct {
 	Watch *Watch
 	// Runtime is the container runtime. Required.
 	Runtime Runtime
-	// Name is the name of the node. Required.
+	// Name is the node's name. Required.
 	Name string
-	// IPs returns the addresses of the node, the primary first. It is called for each heartbeat.
+	// IPs returns the node's addresses, the primary first. It is called for each heartbeat.
 	// Required.
 	IPs func() []netip.Addr
 	// Port is the port of the node's API. Default: none.
@@ -56,7 +56,7 @@ type Config struct {
 	// its addresses from the controller. ProvidedIPs is set if the controller should choose the addresses that IPs returns.
 	ExternalCloud, ProvidedIPs bool
 	// Labels and Taints are set when the object is created. An object that exists already keeps its own. A node may set
-	// only some labels itself; the labels of its name, OS and architecture are always set.
+	// only some labels itself; its name's labels, OS and architecture are always set.
 	Labels map[string]string
 	Taints []v1.Taint
 
@@ -80,7 +80,7 @@ type Config struct {
 	// ReportInterval is the longest time between two writes of an unchanged status, the kubelet's nodeStatusReportFrequency.
 	// Default 5 min.
 	ReportInterval time.Duration
-	// LeaseDuration is the duration of the lease, which is renewed after a quarter of it. Default 40 s.
+	// LeaseDuration is the lease's duration, which is renewed after a quarter of it. Default 40 s.
 	LeaseDuration time.Duration
 	// MaxImages is the maximum number of images in the status, the largest first; -1 means all.
 	// Default 50.
@@ -91,7 +91,7 @@ type Config struct {
 	// NotReady returns the reason why the node is not ready although its runtime is, and "" if it is ready. Default: only
 	// the runtime counts.
 	NotReady func() string
-	// Events records the start of the agent, reboots, and changes of the node's conditions.
+	// Events records the agent's start, reboots, and changes of the node's conditions.
 	// Default: no events.
 	Events Recorder
 	// Log receives a line for each change and error. Default: no log.
@@ -115,15 +115,15 @@ type Node struct {
 	// runtime is the last known state of the runtime. changed has a value if the state must be reported immediately.
 	runtime runtimeState
 	changed chan struct{}
-	// runtimeRead is closed once the first call of Status has returned.
+	// runtimeRead is closed once Status' first call has returned.
 	runtimeRead chan struct{}
 	// unschedulable means that the last recorded event reports the node as cordoned. Only the heartbeat uses it.
 	unschedulable bool
 
-	// awaited are the calls of ReportAndWait, whose channels the next write closes.
+	// awaited are ReportAndWait's calls, whose channels the next write closes.
 	awaited map[chan struct{}]bool
 
-	// runCtx is the context of Run, set after the registration.
+	// runCtx is Run's context, set after the registration.
 	runCtx context.Context
 	// reading is held while the Node is read for a new pod. nextRead is the earliest time of the
 	// next read.
@@ -206,7 +206,7 @@ func (n *Node) Run(ctx context.Context) {
 	n.heartbeat(ctx)
 }
 
-// Report makes the node write its status at once if the status has changed, for example the result of NotReady. It does not
+// Report makes the node write its status at once if the status has changed, for example NotReady's result. It does not
 // block.
 func (n *Node) Report() {
 	select {

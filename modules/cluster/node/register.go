@@ -41,7 +41,7 @@ func (n *Node) registerAgain(ctx context.Context) {
 	n.register(ctx)
 }
 
-// recordRegistered records events: on its first call the start of the agent, and for a new object its conditions.
+// recordRegistered records events: on its first call the agent's start, and for a new object its conditions.
 func (n *Node) recordRegistered(object *v1.Node, made bool) {
 	if !n.IsRegistered() {
 		n.record(nodeEvent{v1.EventTypeNormal, eventStarting, "Starting kubelet."})
@@ -51,7 +51,7 @@ func (n *Node) recordRegistered(object *v1.Node, made bool) {
 	}
 }
 
-// adopt returns the object, and whether it was created. It sets the labels of the name, operating system and
+// adopt returns the object, and whether it was created. It sets the name's labels, operating system and
 // architecture. As with a kubelet, an existing object keeps its other labels and its taints: others may have changed
 // them.
 func (n *Node) adopt(ctx context.Context) (object *v1.Node, made bool, err error) {

@@ -23,17 +23,17 @@ const (
 	statusInterval = 10 * time.Second
 	// unreadyInterval is that pause while the runtime is not ready or its calls fail: the node becomes ready soon after it.
 	unreadyInterval = 2 * time.Second
-	// imagesInterval is the shortest pause between two reads of the images. A read begins with the next call of Status: every
-	// 30 s while the runtime is ready, as a kubelet's.
+	// imagesInterval is the shortest pause between two reads of the images. A read begins with Status' next call: every 30 s
+	// while the runtime is ready, as a kubelet's.
 	imagesInterval = 25 * time.Second
-	// callTimeout is the timeout of a call to the runtime.
+	// callTimeout is a call's timeout to the runtime.
 	callTimeout = 2 * time.Minute
 )
 
 // A runtimeState is the last known state of the runtime.
 type runtimeState struct {
 	// status is the last response to Status, nil if there was none. answered is the time of that
-	// response, and err the error of the last call.
+	// response, and err the last call's error.
 	status   *runtimeapi.StatusResponse
 	answered time.Time
 	err      error
@@ -120,8 +120,8 @@ func (n *Node) watchRuntime(ctx context.Context) {
 	}
 }
 
-// awaitRuntime waits for the first response of the runtime, for downAfter at most, so that a restart of
-// the agent does not make a node with a slow runtime unready.
+// awaitRuntime waits for the runtime's first response, for downAfter at most, so that an agent restart
+// does not make a node with a slow runtime unready.
 func (n *Node) awaitRuntime(ctx context.Context) {
 	select {
 	case <-n.runtimeRead:
@@ -130,7 +130,7 @@ func (n *Node) awaitRuntime(ctx context.Context) {
 	}
 }
 
-// readStatus reads the status of the runtime, and returns when to read it again. If the node becomes ready or unready, it is
+// readStatus reads the runtime's status, and returns when to read it again. If the node becomes ready or unready, it is
 // reported at once.
 func (n *Node) readStatus(ctx context.Context) (pause time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)

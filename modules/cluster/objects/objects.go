@@ -26,7 +26,7 @@ import (
 type Config struct {
 	// Kube is the API server. Required.
 	Kube kubernetes.Interface
-	// Pods returns the pods of the node: the watches of objects that no pod names are ended. Required.
+	// Pods returns the node's pods: the watches of objects that no pod names are ended. Required.
 	Pods func() []*v1.Pod
 	// Changed is called when a watched ConfigMap or Secret has changed. It must return quickly.
 	// Default: none.
@@ -139,7 +139,7 @@ type PullSecrets struct{ env.Secrets }
 // data, in bytes.
 const maxPullSecrets, maxPullBytes = 256, 8 << 20
 
-// PullSecrets returns the Secrets for the pulls of a pod's images, each once.
+// PullSecrets returns the Secrets for a pod's image pulls, each once.
 func (p PullSecrets) PullSecrets(ctx context.Context, pod *v1.Pod) ([]v1.Secret, error) {
 	var secrets []v1.Secret
 	var errs []error

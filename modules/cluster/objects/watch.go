@@ -45,19 +45,19 @@ type watches[T runtime.Object] struct {
 
 // The watches are limited, because a pod of 1.5 MB may name 80,000 objects, and an object may have 1 MiB. maxWatches and
 // maxBytes limit the watches of one kind and the data in their caches; maxNamespaceWatches and maxNamespaceBytes limit
-// the watches and the data of one namespace. An object beyond a limit is read each time that a pod needs it, so that the
+// the watches and one namespace's data. An object beyond a limit is read each time that a pod needs it, so that the
 // agent notices a change only when it syncs the pod.
 const (
 	maxWatches, maxNamespaceWatches = 2048, 512
 	maxBytes, maxNamespaceBytes     = 64 << 20, 16 << 20
 )
 
-// usage is the number of watches and the size of their objects in bytes, in one namespace or in all.
+// usage is the number of watches and their objects' size in bytes, in one namespace or in all.
 type usage struct{ watches, bytes int }
 
-// watched is the watch of one object.
+// watched is one object's watch.
 type watched struct {
-	// bytes is the size of the object's data, guarded by the lock of watches. large means that the data exceeds the
+	// bytes is the size of the object's data, guarded by the watch lock. large means that the data exceeds the
 	// limit: then there is no watch.
 	bytes int
 	large bool
@@ -152,7 +152,7 @@ func (w *watches[T]) confirm(ctx context.Context, k key, o *watched) (object T, 
 	return object, fmt.Errorf("%s: %w", k, env.ErrNotFound)
 }
 
-// watchOf returns the watch of an object. It starts one if there is none. It returns nil if a limit is reached, and after
+// watchOf returns an object's watch. It starts one if there is none. It returns nil if a limit is reached, and after
 // stop.
 func (w *watches[T]) watchOf(k key) *watched {
 	w.mu.Lock()

@@ -18,12 +18,12 @@ import (
 type Config struct {
 	// Kube is the API server. Required.
 	Kube kubernetes.Interface
-	// NodeName is the name of the node. Required.
+	// NodeName is the node's name. Required.
 	NodeName string
 	// Watch is the watch of pods that this Source shares with the Sources of other nodes. The caller runs it. Default: a
 	// watch of this node's pods only.
 	Watch *Watch
-	// After is closed when the Source may start to watch: after the registration of the node,
+	// After is closed when the Source may start to watch: after the node's registration,
 	// because admission depends on its labels. Default: immediately.
 	After <-chan struct{}
 	// Refused is called for each invalid pod without an earlier valid version, on each event of the API server for it: the
@@ -33,7 +33,7 @@ type Config struct {
 	Log logr.Logger
 }
 
-// A Source delivers the pods of a node. Its methods may be called concurrently.
+// A Source delivers a node's pods. Its methods may be called concurrently.
 type Source struct {
 	config   Config
 	push     *source.Push

@@ -37,7 +37,7 @@ func (w *Watch) Announce(nodeName string) { w.pods.Announce(nodeName) }
 // connection. release passes on the pods that differ. A node must not be held twice at a time.
 func (w *Watch) Hold(nodeName string) (release func()) { return w.pods.Hold(nodeName) }
 
-// NodeOf returns the name of the node of a pod, "" if there is no such pod.
+// NodeOf returns a pod's node name, "" if there is no such pod.
 func (w *Watch) NodeOf(namespace, name string) string {
 	pod, ok := w.pods.Get(namespace, name)
 	if !ok {
@@ -61,8 +61,7 @@ func newWatch(kube kubernetes.Interface, selector fields.Selector) *Watch {
 	return &Watch{watched.New(cache.ToListWatcherWithWatchListSemantics(lister, kube), &v1.Pod{}, func(pod *v1.Pod) string { return pod.Spec.NodeName }, setSource)}
 }
 
-// setSource sets the source of a pod, so that the Push of a Source shares the pod. A mirror pod keeps the source of its static
-// pod.
+// setSource sets a pod's source, so that the Push of a Source shares the pod. A mirror pod keeps its static pod's source.
 func setSource(pod *v1.Pod) {
 	if !isMirror(pod) {
 		source.SetAPISource(pod)

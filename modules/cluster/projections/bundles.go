@@ -38,7 +38,7 @@ type bundles struct {
 	synced <-chan struct{}
 	// cancel ends the watch.
 	cancel context.CancelFunc
-	// merged has the certificates of selections, until a bundle changes. Guarded by the lock of Projections.
+	// merged has the certificates of selections, until a bundle changes. Guarded by Projections' lock.
 	merged map[string][]byte
 }
 
@@ -217,7 +217,7 @@ func (p *Projections) watched(ctx context.Context) (*bundles, error) {
 }
 
 // newestServed returns the first version that the API server serves. list returns a NotFound error for a version that is not
-// served. Errors contain what, the name of the objects.
+// served. Errors contain what, the objects' name.
 func newestServed[V any](what string, versions []V, list func(V) error) (newest V, err error) {
 	for _, v := range versions {
 		err := list(v)

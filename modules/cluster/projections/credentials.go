@@ -25,9 +25,9 @@ const (
 	// grantWait is the time after the creation of a PodCertificateRequest during which Forbidden does not mean that it was
 	// deleted: the Node authorizer of the API server does not know a new object yet.
 	grantWait = time.Minute
-	// callTimeout is the timeout of a request to the API server.
+	// callTimeout is a request's timeout to the API server.
 	callTimeout = 10 * time.Second
-	// minPoll and maxPoll are the limits of the interval at which a PodCertificateRequest is read: a quarter of its age.
+	// minPoll and maxPoll are the interval's limits at which a PodCertificateRequest is read: a quarter of its age.
 	minPoll, maxPoll = 250 * time.Millisecond, 30 * time.Second
 	// maxJitter is the maximum random delay of a renewal, so that certificates issued together are not renewed together.
 	maxJitter = 5 * time.Minute
@@ -49,7 +49,7 @@ type credentialKey struct {
 	index  int
 }
 
-// A credential is the private key and the certificate of a source. The lock of Projections guards all fields but cancel and
+// A credential is the private key and a source's certificate. The lock of Projections guards all fields but cancel and
 // began.
 type credential struct {
 	// cancel ends the renewal.
@@ -60,7 +60,7 @@ type credential struct {
 	issued *issued
 	// pending is the name of the PodCertificateRequest that has no result yet.
 	pending string
-	// err is the error of the last attempt, nil after a success.
+	// err is the last attempt's error, nil after a success.
 	err error
 	// settled is closed when there is the first certificate or error.
 	settled chan struct{}
@@ -77,7 +77,7 @@ type refusal struct{ text string }
 
 func (r *refusal) Error() string { return r.text }
 
-// podCertificate returns the files of a source.
+// podCertificate returns a source's files.
 func (p *Projections) podCertificate(ctx context.Context, pod *v1.Pod, vol *v1.Volume, index int) (map[string][]byte, error) {
 	if p.config.Node == nil {
 		return nil, errors.New("this node does not request certificates for pods")
@@ -125,7 +125,7 @@ func (c *credential) problem() error {
 	return nil
 }
 
-// credentialOf returns the credential of a source. The first call for it starts to request certificates.
+// credentialOf returns a source's credential. The first call for it starts to request certificates.
 func (p *Projections) credentialOf(key credentialKey, pod *v1.Pod, s *v1.PodCertificateProjection) (*credential, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -23,7 +23,7 @@ type Config struct {
 	// Node returns the Node as the API server knows it, without a UID before its registration. Default: pods get no
 	// PodCertificates.
 	Node func() *v1.Node
-	// Pods returns the pods of the node, and those that still run. The keys of other pods are forgotten. Required with Node.
+	// Pods returns the node's pods, and those that still run. The keys of other pods are forgotten. Required with Node.
 	Pods func() []*v1.Pod
 }
 
@@ -31,7 +31,7 @@ type Config struct {
 type Projections struct {
 	config Config
 
-	// starting is held by the call that looks for the version of ClusterTrustBundles.
+	// starting is held by the call that looks for ClusterTrustBundles' version.
 	starting chan struct{}
 	// generating is held by the call that makes a key.
 	generating chan struct{}

@@ -161,7 +161,7 @@ func encoded(key crypto.Signer) (text, request []byte, err error) {
 	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), request, err
 }
 
-// chainOf returns the certificates of a chain, without the text and the headers around them.
+// chainOf returns a chain's certificates, without the text and the headers around them.
 func chainOf(issued string) (chain []byte) {
 	for der := range certificatesIn(issued) {
 		chain = append(chain, pem.EncodeToMemory(&pem.Block{Type: certificateBlock, Bytes: []byte(der)})...)

@@ -7,14 +7,14 @@
 // # Strangers
 //
 // A peer is a stranger until one of its requests is authenticated and authorized. The resources of strangers are limited
-// for each address and in total: connections, concurrent requests, requests of a connection, and the lifetime of a
-// connection. At the limit, the address with the most connections or requests loses one, so that a flood from one address
-// leaves room for all others. A new request never aborts a request with the same token, and a connection with a request
-// in progress is closed last: otherwise a user who retries immediately would never see the end of a review. Admitted
-// peers are not affected, nor are credentials that were admitted in the last minutes. A request with a verified client
-// certificate does not count as a stranger's.
+// for each address and in total: connections, concurrent requests, a connection's requests, and a connection's lifetime.
+// At the limit, the address with the most connections or requests loses one, so that a flood from one address leaves room
+// for all others. A new request never aborts a request with the same token, and a connection with a request in progress
+// is closed last: otherwise a user who retries immediately would never see a review's end. Admitted peers are not
+// affected, nor are credentials that were admitted in the last minutes. A request with a verified client certificate does
+// not count as a stranger's.
 //
-// The resources of an admitted user are limited too: concurrent requests and connections. A peer must read some of each
+// An admitted user's resources are limited too: concurrent requests and connections. A peer must read some of each
 // response within a time limit, unless the handler sets its own deadline, as streams and logs do.
 //
 //	serve.go      Serve: TLS on a port, and its limits

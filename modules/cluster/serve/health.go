@@ -55,7 +55,7 @@ func pause(ctx context.Context) {
 	}
 }
 
-// health serves until ctx ends. Its peers have the same limits as the strangers of Serve.
+// health serves until ctx ends. Its peers have the same limits as Serve's strangers.
 func health(ctx context.Context, lis net.Listener, log logr.Logger) error {
 	mux := http.NewServeMux()
 	for _, path := range []string{"GET /healthz", "GET /healthz/ping"} {

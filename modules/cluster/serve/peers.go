@@ -40,7 +40,7 @@ type credential [sha256.Size]byte
 // peers are the connected peers. A peer without an admitted request on its connection is a
 // stranger: strangers are limited for each address and in total, admitted peers for each user.
 type peers struct {
-	admitted *resultCache[credential, string] // the name of the user
+	admitted *resultCache[credential, string] // the user's name
 
 	// clients returns the authorities of client certificates, nil for none.
 	clients func() *x509.CertPool
@@ -90,12 +90,12 @@ type peer struct {
 	net.Conn
 	all     *peers
 	address netip.Prefix
-	life    *time.Timer // closes the connection of a stranger
+	life    *time.Timer // closes a stranger's connection
 	waiting int         // its requests that count against the limits of strangers; guarded by the lock of all
 	once    sync.Once   // guards Close
 
 	verify   sync.Once
-	certUser string // the user of the verified certificate, empty if there is none
+	certUser string // the verified certificate's user, empty if there is none
 
 	mu       sync.Mutex
 	known    bool
@@ -123,7 +123,7 @@ func (l peerListener) Accept() (net.Conn, error) {
 	}
 }
 
-// add returns the peer of a new connection. If there are too many, it closes the connection and returns nil.
+// add returns a new connection's peer. If there are too many, it closes the connection and returns nil.
 func (a *peers) add(conn net.Conn) *peer {
 	p := &peer{Conn: conn, all: a, address: addressOf(conn.RemoteAddr())}
 	a.mu.Lock()
@@ -187,7 +187,7 @@ func (p *peer) admit(user string) bool {
 	return true
 }
 
-// countRequest counts a request. It returns the user of the connection, none for a stranger, and whether a
+// countRequest counts a request. It returns the connection's user, none for a stranger, and whether a
 // stranger has exceeded the number of requests.
 func (p *peer) countRequest() (user string, known, tooOften bool) {
 	p.mu.Lock()
@@ -200,7 +200,7 @@ func (p *peer) countRequest() (user string, known, tooOften bool) {
 type peerKey struct{}
 type requestKey struct{}
 
-// connected puts the peer into the context of its connection.
+// connected puts the peer into its connection's context.
 func connected(ctx context.Context, conn net.Conn) context.Context {
 	if t, ok := conn.(*tls.Conn); ok {
 		conn = t.NetConn()
@@ -208,24 +208,24 @@ func connected(ctx context.Context, conn net.Conn) context.Context {
 	return context.WithValue(ctx, peerKey{}, conn)
 }
 
-// A peerRequest is a request of a peer.
+// A peerRequest is a peer request.
 type peerRequest struct {
 	peer   *peer
 	writer *writer
 	cancel context.CancelFunc
-	// claimed is the credential of the request's token, zero if it has none.
+	// claimed is the request's token credential, zero if it has none.
 	claimed credential
 	// credential identifies the user. It is valid only if identified is set.
 	credential credential
 	identified bool
-	// certUser is the user of the peer's verified certificate if the request counts against the limit of that user.
+	// certUser is the user of the peer's verified certificate if the request counts against that user's limit.
 	certUser string
 	// counted means that the request counts for a user.
 	counted bool
 	user    string
 }
 
-// accepted records the credential that identifies the user of a request.
+// accepted records the credential that identifies a request's user.
 func accepted(ctx context.Context, c credential) {
 	if v, ok := ctx.Value(requestKey{}).(*peerRequest); ok {
 		v.credential, v.identified = c, true
@@ -284,7 +284,7 @@ func (v *peerRequest) end() {
 	}
 }
 
-// guard limits the concurrent requests of peers. A stranger's request beyond the limit is aborted
+// guard limits the concurrent peer requests. A stranger's request beyond the limit is aborted
 // without a response, because a peer that does not read could delay the response.
 func (a *peers) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -324,8 +324,8 @@ func refuse(w http.ResponseWriter) {
 
 // answerStranger serves a request within a time limit, and returns when the response is sent. Once
 // the request is admitted, the limit no longer applies. A request with a verified certificate counts
-// against the limit of the certificate's user, so that the burst of an API server does not compete
-// with strangers.
+// against the certificate's user limit, so that the burst of an API server does not compete with
+// strangers.
 func (a *peers) answerStranger(v *peerRequest, r *http.Request, next http.Handler) {
 	v.writer.until = time.Now().Add(answerTimeout)
 	v.claimed, _ = claimOf(r)
@@ -364,8 +364,8 @@ func (a *peers) enterAsking(v *peerRequest) bool {
 	return true
 }
 
-// verifiedUser returns the user of the peer's certificate if that is verified. The result is cached
-// for the limits alone; the Authenticator verifies every request.
+// verifiedUser returns the peer's certificate user if that is verified. The result is cached for
+// the limits alone; the Authenticator verifies every request.
 func (p *peer) verifiedUser(r *http.Request) (user string) {
 	p.verify.Do(func() {
 		if p.all.clients == nil {
@@ -410,7 +410,7 @@ func (a *peers) userOf(r *http.Request) (user string, known bool) {
 	return user, known
 }
 
-// claimOf returns the credential of a request's token, if it has one that may be reviewed.
+// claimOf returns a request's token credential, if it has one that may be reviewed.
 func claimOf(r *http.Request) (claimed credential, ok bool) {
 	token, ok := bearer(r)
 	if !ok || len(token) > maxToken {

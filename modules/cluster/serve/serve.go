@@ -23,8 +23,8 @@ type Config struct {
 	Handler http.Handler
 	// Address is the address to listen on, such as ":10250". Required.
 	Address string
-	// Certificate returns the certificate of the node. Required. It is called for each connection,
-	// so that a renewed certificate takes effect immediately.
+	// Certificate returns the node's certificate. Required. It is called for each connection, so
+	// that a renewed certificate takes effect immediately.
 	Certificate func() (*tls.Certificate, error)
 	// TLS restricts the MinVersion, CipherSuites and CurvePreferences of connections. Default: TLS
 	// 1.2 or later, with Go's defaults for the others.
@@ -39,18 +39,18 @@ type Config struct {
 const (
 	// headerTimeout bounds the TLS handshake, and then the header of a request over HTTP/1.1.
 	headerTimeout = 10 * time.Second
-	// maxHeader bounds the header of a request, in bytes. The command of an exec is part of the URL, and the kernel
-	// limits each argument to 128 KiB. Go's default is 1 MiB for each peer.
+	// maxHeader bounds a request's header, in bytes. An exec's command is part of the URL, and the kernel limits
+	// each argument to 128 KiB. Go's default is 1 MiB for each peer.
 	maxHeader = 256 << 10
 	// idleTimeout is how long a connection may wait for its next request.
 	idleTimeout = 90 * time.Second
-	// shutdownTimeout is the timeout of responses after the end of ctx.
+	// shutdownTimeout is the response timeout after the end of ctx.
 	shutdownTimeout = time.Second
 
 	// maxStreams is the maximum number of concurrent requests on an HTTP/2 connection.
 	maxStreams = 100
 	// pingAfter is the time without a frame after which an HTTP/2 connection is pinged, pingTimeout
-	// the timeout of the response.
+	// the response's timeout.
 	pingAfter, pingTimeout = 30 * time.Second, 15 * time.Second
 	// stuckTimeout is how long a write to the connection may make no progress.
 	stuckTimeout = 30 * time.Second

@@ -13,9 +13,9 @@ const (
 	maxVerified, maxVerifiedOfUser = 128, 32
 )
 
-// strangers holds the connections or requests of peers that are not admitted, by the key of the
-// limits: the address, or the user of a verified certificate. It only decides which one to drop.
-// The caller holds a lock.
+// strangers holds the connections or requests of peers that are not admitted, by the limits'
+// key: the address, or a verified certificate's user. It only decides which one to drop. The
+// caller holds a lock.
 type strangers[K, T comparable] struct {
 	// total limits the number of entries, and perKey the number of each key.
 	total, perKey int
@@ -100,7 +100,7 @@ func (s *strangers[K, T]) remove(key K, one T) bool {
 	return false
 }
 
-// addressPrefix returns the key of the limits for an address: the IPv4 address itself, or the /64 of an IPv6
+// addressPrefix returns the limits' key for an address: the IPv4 address itself, or the /64 of an IPv6
 // address, because one machine may use the whole /64.
 func addressPrefix(ip netip.Addr) netip.Prefix {
 	ip = ip.Unmap().WithZone("")

@@ -16,7 +16,7 @@ const writeSize = 32 << 10
 type writer struct {
 	http.ResponseWriter
 	control *http.ResponseController
-	// until is the deadline of the response to a stranger, zero for an admitted peer.
+	// until is the response's deadline to a stranger, zero for an admitted peer.
 	until time.Time
 	// ownDeadline is set while the handler has set a deadline itself, and after it has hijacked the connection.
 	ownDeadline bool
@@ -61,7 +61,7 @@ func (w *writer) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	return conn, buffered, err
 }
 
-// SetWriteDeadline sets the deadline of the handler, in place of this one. A stranger keeps its own.
+// SetWriteDeadline sets the handler's deadline, in place of this one. A stranger keeps its own.
 func (w *writer) SetWriteDeadline(t time.Time) error {
 	if !w.until.IsZero() {
 		return nil
@@ -80,14 +80,14 @@ func (w *writer) setDeadline() {
 	}
 }
 
-// clearDeadline clears the deadline of a write, which would otherwise end the request between two writes.
+// clearDeadline clears a write's deadline, which would otherwise end the request between two writes.
 func (w *writer) clearDeadline() {
 	if !w.ownDeadline && w.until.IsZero() {
 		_ = w.control.SetWriteDeadline(time.Time{})
 	}
 }
 
-// admit ends the limit of a stranger.
+// admit ends a stranger's limit.
 func (w *writer) admit() {
 	w.until = time.Time{}
 	w.clearDeadline()
@@ -105,8 +105,8 @@ func (w *writer) bound(r *http.Request) io.ReadCloser {
 	return &boundBody{r.Body, w.control}
 }
 
-// A boundBody clears the read deadline at the end of the body, because the server continues to read to detect that the
-// peer disconnects.
+// A boundBody clears the read deadline at the body's end, because the server continues to read to detect that the peer
+// disconnects.
 type boundBody struct {
 	io.ReadCloser
 	control *http.ResponseController

@@ -37,7 +37,7 @@ type Pods interface {
 type Config struct {
 	// Kube is the API server. Required.
 	Kube kubernetes.Interface
-	// Pods are the pods of the node. Required.
+	// Pods are the node's pods. Required.
 	Pods Pods
 	// Mirror returns the mirror pod of a static pod, to which the pod's status is written; nil if
 	// there is none. A *mirrors.Mirrors provides it. Default: the statuses of static pods are not
@@ -51,7 +51,7 @@ type Config struct {
 	Log logr.Logger
 }
 
-// A Manager writes the statuses of pods. Its methods may be called concurrently.
+// A Manager writes pod statuses. Its methods may be called concurrently.
 type Manager struct {
 	podworkers.NopObserver
 	config Config
@@ -61,7 +61,7 @@ type Manager struct {
 	pods map[types.UID]*entry
 	// finished are the pods that have left nothing on the node.
 	finished map[types.UID]bool
-	// synced is closed and replaced when the API server has the newest status of one more pod.
+	// synced is closed and replaced when the API server has one more pod's newest status.
 	synced chan struct{}
 }
 
@@ -74,7 +74,7 @@ var (
 // still list it.
 const unlistedTTL = time.Minute
 
-// entry is the state of one pod.
+// entry is one pod's state.
 type entry struct {
 	namespace, name string
 	// static is the static pod, if the API server has only its mirror.
@@ -116,7 +116,7 @@ func New(c Config) (*Manager, error) {
 	}, nil
 }
 
-// SetPodStatus stores the newest status of a pod, and returns immediately.
+// SetPodStatus stores a pod's newest status, and returns immediately.
 func (m *Manager) SetPodStatus(_ context.Context, pod *v1.Pod, status v1.PodStatus) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -227,7 +227,7 @@ func (m *Manager) due() (n int, synced <-chan struct{}) {
 	return n, m.synced
 }
 
-// sync writes the newest status of one pod to the API server.
+// sync writes one pod's newest status to the API server.
 func (m *Manager) sync(ctx context.Context, uid types.UID) error {
 	e, finished := m.snapshot(uid)
 	if err := m.write(ctx, uid, e, finished); err != nil {
@@ -243,7 +243,7 @@ func (m *Manager) sync(ctx context.Context, uid types.UID) error {
 	return nil
 }
 
-// write writes the status of one pod as it was when e was copied, and deletes a pod that is finished.
+// write writes one pod's status as it was when e was copied, and deletes a pod that is finished.
 func (m *Manager) write(ctx context.Context, uid types.UID, e *entry, finished bool) error {
 	if e == nil {
 		m.deleted(uid)
@@ -290,7 +290,7 @@ func (m *Manager) known(uid types.UID, e *entry) *v1.Pod {
 	return m.config.Pods.Get(e.namespace, e.name, uid)
 }
 
-// snapshot returns a copy of the state of a pod.
+// snapshot returns a copy of a pod's state.
 func (m *Manager) snapshot(uid types.UID) (e *entry, finished bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -78,8 +78,8 @@ func merge(pod *v1.Pod, ours *v1.PodStatus) v1.PodStatus {
 	return merged
 }
 
-// conditions merges the conditions of the node with the conditions of other writers. A disruption by the node wins unless
-// the other writer's has status True as well. Any other disruption belongs to its writer (kubernetes #113578, #111475).
+// conditions merges the node's conditions with the conditions of other writers. A disruption by the node wins unless the
+// other writer's has status True as well. Any other disruption belongs to its writer (kubernetes #113578, #111475).
 func conditions(theirs, ours []v1.PodCondition) (all []v1.PodCondition) {
 	for _, c := range ours {
 		if slices.Contains(own, c.Type) || isDisruption(c) && prevails(c, theirs) {
@@ -99,7 +99,7 @@ func isDisruption(c v1.PodCondition) bool {
 	return c.Type == v1.DisruptionTarget && c.Status == v1.ConditionTrue && c.Reason == v1.PodReasonTerminationByKubelet
 }
 
-// prevails reports whether a disruption by the node replaces the condition of another writer.
+// prevails reports whether a disruption by the node replaces another writer's condition.
 func prevails(c v1.PodCondition, theirs []v1.PodCondition) bool {
 	i := slices.IndexFunc(theirs, func(their v1.PodCondition) bool { return their.Type == c.Type })
 	return i < 0 || theirs[i].Status != v1.ConditionTrue

@@ -53,7 +53,7 @@ func (v *Volumes) Expanding(ctx context.Context, volume string, _ int64) error {
 	return v.patchClaim(ctx, claim, map[string]any{"allocatedResourceStatuses": map[v1.ResourceName]any{v1.ResourceStorage: v1.PersistentVolumeClaimNodeResizeInProgress}})
 }
 
-// Expanded implements csi.Expansions: it queues the result for the status of the claim, and does not block.
+// Expanded implements csi.Expansions: it queues the result for the claim's status, and does not block.
 func (v *Volumes) Expanded(volume string, bytes int64, err error) {
 	select {
 	case v.expanded <- expansion{volume, bytes, err}:

@@ -26,20 +26,20 @@ import (
 type Config struct {
 	// Kube is the API server. Required.
 	Kube kubernetes.Interface
-	// NodeName is the name of the node. Required.
+	// NodeName is the node's name. Required.
 	NodeName string
 	// Node returns the Node in the API server, nil before it is registered. Required.
 	Node func() *v1.Node
-	// Report is called when the status of the node must be written soon, because its volumesInUse has changed. It must not
+	// Report is called when the node's status must be written soon, because its volumesInUse has changed. It must not
 	// block. Required.
 	Report func()
-	// Secrets gets the secrets of drivers. Required.
+	// Secrets gets driver secrets. Required.
 	Secrets env.Secrets
 	// Log receives a line for each change and error. Default: no log.
 	Log logr.Logger
 }
 
-// Volumes reads and writes the objects of volumes. Its methods may be called concurrently.
+// Volumes reads and writes volume objects. Its methods may be called concurrently.
 type Volumes struct {
 	config  Config
 	shared  informers.SharedInformerFactory
@@ -89,7 +89,7 @@ func (v *Volumes) Objects() csi.Objects {
 	}
 }
 
-// Run updates the CSINode and writes sizes of volumes until ctx ends. The node must be registered.
+// Run updates the CSINode and writes volume sizes until ctx ends. The node must be registered.
 func (v *Volumes) Run(ctx context.Context) {
 	v.shared.StartWithContext(ctx)
 	defer v.shared.Shutdown()

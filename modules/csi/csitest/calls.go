@@ -14,7 +14,7 @@ func (d *Driver) GetPluginInfo(context.Context, *csipb.GetPluginInfoRequest) (*c
 	return &csipb.GetPluginInfoResponse{Name: d.config.Name, VendorVersion: "1"}, nil
 }
 
-// NodeGetInfo returns the name of the node.
+// NodeGetInfo returns the node's name.
 func (d *Driver) NodeGetInfo(context.Context, *csipb.NodeGetInfoRequest) (*csipb.NodeGetInfoResponse, error) {
 	resp := &csipb.NodeGetInfoResponse{NodeId: d.config.NodeID, MaxVolumesPerNode: d.config.MaxVolumes}
 	if d.config.Topology != nil {
@@ -118,7 +118,7 @@ func (d *Driver) NodeExpandVolume(ctx context.Context, req *csipb.NodeExpandVolu
 	})
 }
 
-// NodeGetVolumeStats returns the usage of a volume. Its method is NodeGetStats in Calls and faults.
+// NodeGetVolumeStats returns a volume's usage. Its method is NodeGetStats in Calls and faults.
 func (d *Driver) NodeGetVolumeStats(ctx context.Context, req *csipb.NodeGetVolumeStatsRequest) (*csipb.NodeGetVolumeStatsResponse, error) {
 	d.mu.Lock()
 	f := d.fault("NodeGetStats", req.GetVolumeId())

@@ -20,9 +20,9 @@ import (
 
 // Config configures a Driver. The zero value is a driver that stages volumes and mounts nothing.
 type Config struct {
-	// Name is the name of the driver. Default "csi.example.com".
+	// Name is the driver's name. Default "csi.example.com".
 	Name string
-	// NodeID is the name of the node. Default "node-1".
+	// NodeID is the node's name. Default "node-1".
 	NodeID string
 	// MaxVolumes and Topology are returned by NodeGetInfo.
 	MaxVolumes int64
@@ -63,7 +63,7 @@ type Driver struct {
 // A Call is a call that the driver received. Its method is written without "Volume", such as NodeStage.
 type Call struct {
 	Method, Volume, Target string
-	// Code is the code of the answer.
+	// Code is the answer's code.
 	Code codes.Code
 }
 
@@ -72,13 +72,13 @@ func (c Call) String() string { return fmt.Sprintf("%s %s %s", c.Method, c.Volum
 
 // A Fault makes calls fail or wait.
 type Fault struct {
-	// Method is the name of the calls, such as NodeStage. Volume is empty for all volumes.
+	// Method is the calls' name, such as NodeStage. Volume is empty for all volumes.
 	Method, Volume string
 	// Times is the number of calls that the fault affects; zero means all calls.
 	Times int
-	// Code is the code of the returned error. With OK, the fault only delays the call.
+	// Code is the returned error's code. With OK, the fault only delays the call.
 	Code codes.Code
-	// Message is the error's message. Default: the name of the code.
+	// Message is the error's message. Default: the code's name.
 	Message string
 	// Delay is the time that the call takes.
 	Delay time.Duration
@@ -114,7 +114,7 @@ func (directories) Unmount(target string) error {
 	return nil
 }
 
-// Register adds the services of the driver to a server.
+// Register adds the driver's services to a server.
 func (d *Driver) Register(s grpc.ServiceRegistrar) {
 	csipb.RegisterNodeServer(s, d)
 	csipb.RegisterIdentityServer(s, d)

@@ -14,7 +14,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri"
 )
 
-// Lookup finds the result of a create call.
+// Lookup finds a create call's result.
 type Lookup[T any] struct {
 	// List returns the objects that the call has created, or may have created.
 	List func(ctx context.Context) ([]*T, error)
@@ -35,8 +35,8 @@ type Found[T any] struct {
 }
 
 // Resolve lists the objects and removes those that must not exist. It calls wanted after the list:
-// if that returns false, nothing is adopted. So ctx must not be the context of the request, which
-// may have ended. It returns the error of the list, or of a removal if nothing was adopted.
+// if that returns false, nothing is adopted. So ctx must not be the request's context, which may
+// have ended. It returns the error of the list, or of a removal if nothing was adopted.
 func (l Lookup[T]) Resolve(ctx context.Context, wanted func() bool) (Found[T], error) {
 	listed, err := l.List(ctx)
 	if err != nil {
@@ -57,8 +57,8 @@ func (l Lookup[T]) Resolve(ctx context.Context, wanted func() bool) (Found[T], e
 	return Found[T]{Removed: isWanted && len(listed) > 0}, nil
 }
 
-// Refusals counts how often the name of one attempt was rejected although no listed object has it. The zero value is
-// a count of 0.
+// Refusals counts how often one attempt's name was rejected although no listed object has it. The zero value is a
+// count of 0.
 type Refusals int
 
 // Count adds one refusal, and reports whether there are enough of them to give up the attempt. It then restarts at 0

@@ -7,8 +7,8 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// addresses allocates the addresses of sandboxes, one from each prefix. It finds a free address without
-// a scan of the used ones.
+// addresses allocates sandbox addresses, one from each prefix. It finds a free address without a scan
+// of the used ones.
 type addresses struct {
 	prefixes []netip.Prefix
 	// used counts the sandboxes that have an address, because a test may give two sandboxes the same.

@@ -127,7 +127,7 @@ type agentConn struct {
 	run     *AgentRun
 }
 
-// DialPod connects to a port of a pod, until the agent is killed.
+// DialPod connects to a pod port, until the agent is killed.
 func (c agentConn) DialPod(ctx context.Context, network, address string) (net.Conn, error) {
 	if c.run.isKilled() {
 		<-c.run.ctx.Done()
@@ -223,7 +223,7 @@ func freeze(root string) (thaw func() error, err error) {
 	return func() error { return errors.Join(replace(root, kept), os.RemoveAll(kept)) }, nil
 }
 
-// isFrozen reports whether an entry of the root is restored: all but the directory of pods, and sockets.
+// isFrozen reports whether an entry of the root is restored: all but the pod directory, and sockets.
 func isFrozen(e os.DirEntry) bool {
 	return e.Name() != podsDir && e.Type()&^(fs.ModeDir|fs.ModeSymlink) == 0
 }

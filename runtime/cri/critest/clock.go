@@ -2,7 +2,7 @@ package critest
 
 import "time"
 
-// StepClock makes the clock of the node step forward, or back if step is negative. The clock of a test
+// StepClock makes the clock of the node step forward, or back if step is negative. A test's clock
 // cannot step. Instead, all times that the runtime has recorded of sandboxes and containers move the
 // other way by step, which looks the same. Durations do not change.
 func (r *Runtime) StepClock(step time.Duration) {

@@ -13,8 +13,8 @@ import (
 // Config describes a runtime. The zero Config is a runtime without faults: it pulls any image and keeps
 // everything in memory.
 type Config struct {
-	// Dir is the directory below which the log files and the mounts of containers are real files.
-	// Files at other paths of CRI messages are kept in memory. No path or link in a message leads
+	// Dir is the directory below which the log files and container mounts are real files. Files
+	// at other paths of CRI messages are kept in memory. No path or link in a message leads
 	// outside Dir. Empty means that all files are kept in memory.
 	Dir string
 	// LogsRoot is a second such directory, for an agent whose container logs are not below Dir:
@@ -30,8 +30,8 @@ type Config struct {
 	// exception are images of hosts below the domain .invalid, which no name server knows.
 	Registry []RemoteImage
 	// Programs are commands by name, for containers and ExecSync. They take precedence over those of
-	// the command language. If an image has no entrypoint and its name, as the pod states it, is the
-	// name of a program, the program is its entrypoint.
+	// the command language. If an image has no entrypoint and its name, as the pod states it, is a
+	// program's name, the program is its entrypoint.
 	Programs map[string]Program
 	// ServeUnknown means that a command that the runtime does not know is a server: it runs until it is stopped. Otherwise
 	// a container with such a command fails to start, as on a node whose image does not contain it.
@@ -44,7 +44,7 @@ type Config struct {
 	PodCIDRs []netip.Prefix
 	// Handlers are the runtime handlers in addition to "".
 	Handlers []string
-	// Name is the name of the runtime in the response to Version. Default: critest.
+	// Name is the runtime's name in the response to Version. Default: critest.
 	Name    string
 	version string // Default: 2.0.0.
 	// JournalLimit is the maximum number of calls in the journal; it keeps the last ones. Set it for

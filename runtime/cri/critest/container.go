@@ -48,7 +48,7 @@ type container struct {
 	unkilled   bool // a SIGKILL is pending until the process no longer ignores it
 }
 
-// logPath returns the path of the container's log, "" for none.
+// logPath returns the container's log path, "" for none.
 func (c *container) logPath() string {
 	if c.sandbox.config.GetLogDirectory() == "" || c.config.GetLogPath() == "" {
 		return ""
@@ -56,7 +56,7 @@ func (c *container) logPath() string {
 	return filepath.Join(c.sandbox.config.GetLogDirectory(), c.config.GetLogPath())
 }
 
-// stopSignal returns the stop signal of the container, or else of its image.
+// stopSignal returns the container's stop signal, or else of its image.
 func (c *container) stopSignal() runtimeapi.Signal {
 	if s := c.config.GetStopSignal(); s != runtimeapi.Signal_SIGNAL_RUNTIME_DEFAULT {
 		return s
@@ -67,8 +67,8 @@ func (c *container) stopSignal() runtimeapi.Signal {
 	return runtimeapi.Signal_SIGNAL_SIGTERM
 }
 
-// user returns the user of the container. It returns nil for a user with a name, because there is no
-// file that maps it to a number.
+// user returns the container's user. It returns nil for a user with a name, because there is no file
+// that maps it to a number.
 func (c *container) user() *runtimeapi.ContainerUser {
 	security := c.config.GetLinux().GetSecurityContext()
 	uid, gid := security.GetRunAsUser(), security.GetRunAsGroup().GetValue()

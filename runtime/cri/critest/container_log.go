@@ -15,12 +15,12 @@ import (
 // maxLogLine is the length at which a runtime splits a line into partial entries.
 const maxLogLine = 16 << 10
 
-// A containerLog writes the output of a container in the format of CRI logs:
+// A containerLog writes a container's output in the format of CRI logs:
 //
 //	2006-01-02T15:04:05.000000000Z stdout F line
 type containerLog struct {
 	host *host
-	// dir is the log directory of the sandbox, name the name of the log in it. Without either,
+	// dir is the sandbox's log directory, name the log's name in it. Without either,
 	// output is discarded.
 	dir, name string
 

@@ -89,12 +89,12 @@
 // # Streams
 //
 // Exec, Attach and PortForward return URLs, as a runtime does. Connect to them with
-// [Runtime.DialStream], which leads to an in-memory server, so that everything runs in virtual
-// time. It serves SPDY 3.1 and WebSocket, as the streaming servers of containerd and CRI-O do, with
-// v4.channel.k8s.io for processes; ports use portforward.k8s.io over SPDY, and v4.channel.k8s.io
-// over WebSocket. Over WebSocket it also serves v5.channel.k8s.io, which can signal the end of the
-// standard input, as SPDY can. A [Program] has a standard input and the size of the terminal, and
-// listens on ports of its pod with [Command.Listen].
+// [Runtime.DialStream], which leads to an in-memory server, so that everything runs in virtual time. It
+// serves SPDY 3.1 and WebSocket, as the streaming servers of containerd and CRI-O do, with
+// v4.channel.k8s.io for processes; ports use portforward.k8s.io over SPDY, and v4.channel.k8s.io over
+// WebSocket. Over WebSocket it also serves v5.channel.k8s.io, which can signal the standard input's end,
+// as SPDY can. A [Program] has a standard input and the terminal's size, and listens on ports of its pod
+// with [Command.Listen].
 //
 // # Files
 //
@@ -105,9 +105,9 @@
 // written, and packages logs and server find no logs. To test those, set Dir to the agent's Root, and
 // LogsRoot to its syncpod.Node.LogsRoot.
 //
-// The output of a container is written in CRI's format to the log path in the log directory of its
-// sandbox; missing directories are created. For an agent that is a separate program, such as a
-// kubelet, use its root directory as Dir, and its LogsRoot:
+// A container's output is written in CRI's format to the log path in its sandbox's log directory;
+// missing directories are created. For an agent that is a separate program, such as a kubelet, use its
+// root directory as Dir, and its LogsRoot:
 //
 //	rt, err := critest.New(critest.Config{Dir: "/var/lib/kubelet", LogsRoot: "/var/log/pods"})
 //	endpoint, err := rt.Listen("/run/critest.sock")

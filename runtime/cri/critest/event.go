@@ -39,7 +39,7 @@ func (es *eventStream) notify() {
 	}
 }
 
-// emit sends an event with the current state of the pod.
+// emit sends an event with the pod's current state.
 func (r *Runtime) emit(id, sandboxID string, t runtimeapi.ContainerEventType) {
 	msg := &runtimeapi.ContainerEventResponse{
 		ContainerId: id, ContainerEventType: t, CreatedAt: time.Now().UnixNano(),

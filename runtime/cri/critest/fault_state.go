@@ -14,9 +14,9 @@ import (
 
 var errNoID = errors.New("no such container, sandbox or image")
 
-// EditContainer changes the reported status of a container: state, times, exit code, reason and
-// message. edit modifies a copy; changes of other fields are ignored. The process is not affected, and
-// its exit overwrites the change. The runtime sends no event.
+// EditContainer changes a container's reported status: state, times, exit code, reason and message.
+// edit modifies a copy; changes of other fields are ignored. The process is not affected, and its exit
+// overwrites the change. The runtime sends no event.
 func (r *Runtime) EditContainer(id string, edit func(*runtimeapi.ContainerStatus)) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -31,7 +31,7 @@ func (r *Runtime) EditContainer(id string, edit func(*runtimeapi.ContainerStatus
 	return nil
 }
 
-// EditSandbox changes the reported status of a sandbox: state, time of creation and addresses. edit
+// EditSandbox changes a sandbox's reported status: state, time of creation and addresses. edit
 // modifies a copy. The sandbox's containers are not affected, and the runtime sends no event.
 func (r *Runtime) EditSandbox(id string, edit func(*runtimeapi.PodSandboxStatus)) error {
 	r.mu.Lock()
@@ -72,8 +72,8 @@ func (r *Runtime) Hide(id string, from faults.View) (show func()) {
 }
 
 // Remove removes a container, a sandbox with its contents, or an image, as an administrator does behind
-// the agent's back. It takes an ID, or the name of an image. Processes are killed and events are sent;
-// the journal has no call. Remove waits for a container that ignores SIGKILL.
+// the agent's back. It takes an ID, or an image's name. Processes are killed and events are sent; the
+// journal has no call. Remove waits for a container that ignores SIGKILL.
 func (r *Runtime) Remove(id string) error {
 	s := service{Runtime: r}
 	if c := r.container(id); c != nil {

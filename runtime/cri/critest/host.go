@@ -19,7 +19,7 @@ type host struct {
 	memory *memfs.FS
 }
 
-// A folder is a directory of the machine. Its root keeps names and links inside it.
+// A folder is a machine directory. Its root keeps names and links inside it.
 type folder struct {
 	path string // absolute
 	root *os.Root
@@ -154,7 +154,7 @@ func (h *host) mountpoint() string {
 }
 
 // openLog opens a log for appending, and creates it with its directories. No link leads out of dir,
-// the log directory of its sandbox.
+// its sandbox's log directory.
 func (h *host) openLog(dir, name string) (io.WriteCloser, error) {
 	root, rel, ok := h.real(dir)
 	if !ok {

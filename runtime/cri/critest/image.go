@@ -26,7 +26,7 @@ type Image struct {
 	Digest string
 	// Size is in bytes. Default: 1 MiB.
 	Size uint64
-	// User is the user of the image's processes: "1000", "nobody" or "1000:1000". Empty means root.
+	// User is the image's process user: "1000", "nobody" or "1000:1000". Empty means root.
 	User            string
 	Entrypoint, Cmd []string
 	Env             map[string]string
@@ -42,7 +42,7 @@ type Image struct {
 // RemoteImage is an image in the registry.
 type RemoteImage struct {
 	Image
-	// PullTime is the duration of a pull.
+	// PullTime is a pull's duration.
 	PullTime time.Duration
 	// Credentials are those that can pull the image; one of them suffices. If there are none, no
 	// credentials are needed.
@@ -65,7 +65,7 @@ func (i Image) withDefaults() Image {
 	return i
 }
 
-// ref returns the name of the image by digest.
+// ref returns the image's name by digest.
 func (i Image) ref() string { return repository(i.Name) + "@" + i.Digest }
 
 // describe returns an image with all its tags and digests.

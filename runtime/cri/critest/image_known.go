@@ -8,7 +8,7 @@ import (
 // A knownProgram is what this package knows of an image without its description.
 type knownProgram struct {
 	cmd      []string // what runs without a command; none for a server
-	programs []string // servers, by the names of their commands
+	programs []string // servers, by their commands' names
 }
 
 // knownImage describes images that tests and demonstrations use.

@@ -16,7 +16,7 @@ import (
 )
 
 // errAway is the error of calls while the runtime is down, and of calls in flight when it went down. It
-// is the error of a broken connection.
+// is a broken connection's error.
 var errAway = status.Error(codes.Unavailable, "error reading from server: EOF")
 
 // unary handles every call except event streams, in this order: journal, downtime, latency, fault
@@ -86,13 +86,13 @@ func (r *Runtime) bounded(ctx context.Context, deaf bool) (context.Context, cont
 
 type callerKey struct{}
 
-// callerHasGone reports whether the caller of a deaf call has disconnected.
+// callerHasGone reports whether a deaf call's caller has disconnected.
 func callerHasGone(ctx context.Context) bool {
 	caller, ok := ctx.Value(callerKey{}).(context.Context)
 	return ok && caller.Err() != nil
 }
 
-// interrupted replaces an error with errAway if the end of the runtime is its cause.
+// interrupted replaces an error with errAway if the runtime's end is its cause.
 func (r *Runtime) interrupted(ctx context.Context, err error) error {
 	if err != nil && errors.Is(context.Cause(ctx), errAway) {
 		return errAway

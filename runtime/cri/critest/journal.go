@@ -70,7 +70,7 @@ func callerOf(ctx context.Context) string {
 	return strings.Join(md.Get("user-agent"), " ")
 }
 
-// end records the result and then calls the functions of OnCall.
+// end records the result and then calls OnCall's functions.
 func (r *Runtime) end(e *entry, resp any, f *faults.Fault, err error) {
 	j := &r.journal
 	j.mu.Lock()

@@ -19,7 +19,7 @@ func containerName(c *runtimeapi.ContainerMetadata, m *runtimeapi.PodSandboxMeta
 	return strings.Join([]string{c.GetName(), m.GetName(), m.GetNamespace(), m.GetUid(), fmt.Sprint(c.GetAttempt())}, "_")
 }
 
-// A claim is the result of a reservation: the caller has the name now, or another object has it or is
+// A claim is a reservation's result: the caller has the name now, or another object has it or is
 // being created with it.
 type claim struct {
 	existing string // the ID to return instead

@@ -12,11 +12,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// A Node is the machine of a test: a runtime, the directories of an agent, and a sequence of runs of that agent, one after
-// the other. It works with any agent whose parts end with a context. Its methods may be called concurrently.
+// A Node is a test's machine: a runtime, an agent's directories, and a sequence of runs of that agent, one after the
+// other. It works with any agent whose parts end with a context. Its methods may be called concurrently.
 type Node struct {
 	*Runtime
-	// Root is the directory for the agent's own files, and Logs is the one for the logs of containers. They outlive each run.
+	// Root is the directory for the agent's own files, and Logs is the one for container logs. They outlive each run.
 	Root, Logs string
 
 	t       TB

@@ -10,9 +10,9 @@ import (
 	"strconv"
 )
 
-// DialPod connects to a port of a pod at an address of its sandbox. An agent whose client uses a connection of [Start],
+// DialPod connects to a pod port at an address of its sandbox. An agent whose client uses a connection of [Start],
 // [Runtime.Dial], [Runtime.Direct] or an [AgentRun] dials so. For a client of a socket, use it as syncpod.Node.DialPod:
-// otherwise probes and handlers dial the addresses in the network of the machine. Any other address counts as the node's,
+// otherwise probes and handlers dial the addresses in the machine's network. Any other address counts as the node's,
 // whose ports belong to the pods in its network.
 //
 // A program listens with [Command.Listen]. A server, which is any unknown command, has all other ports of
@@ -58,7 +58,7 @@ func (r *Runtime) sandboxesAt(ip netip.Addr) (found []*sandbox) {
 	return found
 }
 
-// connect connects to a port of a sandbox.
+// connect connects to a sandbox port.
 func (r *Runtime) connect(ctx context.Context, sb *sandbox, port int32) (net.Conn, error) {
 	r.mu.Lock()
 	p, ready, servers := sb.ports[port], sb.ready(), sb.servers

@@ -5,7 +5,7 @@ import (
 	"net"
 )
 
-// listen listens on a port of a sandbox, in memory.
+// listen listens on a sandbox port, in memory.
 func (r *Runtime) listen(sb *sandbox, port int32) (net.Listener, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -33,7 +33,7 @@ func (s service) programs(c *container, io streams.Console) map[string]sh.Progra
 	return m
 }
 
-// newProcess creates the process of a container. It does not run yet.
+// newProcess creates a container's process. It does not run yet.
 func (s service) newProcess(c *container) (*sh.Process, error) {
 	args, own := s.command(c)
 	if len(args) == 0 {
@@ -57,7 +57,7 @@ func (s service) newProcess(c *container) (*sh.Process, error) {
 	return p, nil
 }
 
-// command returns the command of a container. own means that it is a program of the image that is not described: the
+// command returns a container's command. own means that it is a program of the image that is not described: the
 // image has no Entrypoint, and the pod gives no command, or arguments that are no command either.
 func (s service) command(c *container) (args []string, own bool) {
 	command, arguments := c.config.GetCommand(), c.config.GetArgs()

@@ -23,8 +23,8 @@ import (
 
 // Runtime is an in-memory CRI runtime. Its methods may be called concurrently.
 //
-// The caller of New must call Close, which ends every call, process and server of the runtime. Call
-// both inside a testing/synctest bubble.
+// New's caller must call Close, which ends every call, process and server of the runtime. Call both
+// inside a testing/synctest bubble.
 type Runtime struct {
 	cfg     Config
 	host    *host
@@ -44,7 +44,7 @@ type Runtime struct {
 	mu         sync.Mutex
 	closed     bool
 	server     *grpc.Server    // created at its first use: runtimes reached through Direct need none
-	epoch      context.Context // ends with a restart of the runtime
+	epoch      context.Context // ends with a runtime restart
 	endEpoch   context.CancelFunc
 	away       time.Time // until when the runtime is down
 	refusing   bool      // the runtime refuses connections while it is down
@@ -186,7 +186,7 @@ func (r *Runtime) allContainers() []*container {
 	return r.containersOf("")
 }
 
-// containersOf returns the containers of a sandbox, or all containers for "", oldest first. It must be
+// containersOf returns a sandbox's containers, or all containers for "", oldest first. It must be
 // called with mu held.
 func (r *Runtime) containersOf(sandboxID string) []*container {
 	from := maps.Values(r.containers)

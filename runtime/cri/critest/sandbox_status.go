@@ -12,8 +12,8 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest/faults"
 )
 
-// PodSandboxStatus returns one sandbox's status and, as in CRI-O, the statuses of its containers at the
-// time of the timestamp.
+// PodSandboxStatus returns one sandbox's status and, as in CRI-O, its containers' statuses at the time
+// of the timestamp.
 func (s service) PodSandboxStatus(_ context.Context, req *runtimeapi.PodSandboxStatusRequest) (*runtimeapi.PodSandboxStatusResponse, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

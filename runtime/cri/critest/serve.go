@@ -46,9 +46,9 @@ func (r *Runtime) grpcServer() (*grpc.Server, error) {
 
 var errClosed = errors.New("critest: the runtime is closed")
 
-// Listen serves a unix socket until Close and returns its endpoint in the form of an agent's
-// configuration: unix:///path. The system limits the socket's path to about a hundred bytes. It also serves the streams
-// of Exec, Attach and PortForward, at a port of 127.0.0.1; [Runtime.ServeStreams] serves them elsewhere.
+// Listen serves a unix socket until Close and returns its endpoint in the form of an agent's configuration:
+// unix:///path. The system limits the socket's path to about a hundred bytes. It also serves Exec's streams, Attach and
+// PortForward, at a port of 127.0.0.1; [Runtime.ServeStreams] serves them elsewhere.
 func (r *Runtime) Listen(path string) (endpoint string, err error) {
 	lis, err := net.Listen("unix", path)
 	if err != nil {
@@ -69,14 +69,14 @@ func (r *Runtime) Listen(path string) (endpoint string, err error) {
 	return "unix://" + path, nil
 }
 
-// A Conn is a connection to a runtime in this process. An agent whose client uses it also reaches the ports of the
-// runtime's pods: its DialPod is [Runtime.DialPod].
+// A Conn is a connection to a runtime in this process. An agent whose client uses it also reaches the runtime's
+// pod ports: its DialPod is [Runtime.DialPod].
 type Conn struct {
 	*grpc.ClientConn
 	runtime *Runtime
 }
 
-// DialPod connects to a port of a pod: see [Runtime.DialPod].
+// DialPod connects to a pod port: see [Runtime.DialPod].
 func (c *Conn) DialPod(ctx context.Context, network, address string) (net.Conn, error) {
 	return c.runtime.DialPod(ctx, network, address)
 }
@@ -99,7 +99,7 @@ func (r *Runtime) Dial(opts ...grpc.DialOption) (*Conn, error) {
 	return &Conn{conn, r}, nil
 }
 
-// dialer returns the pipe of Dial, and starts to serve it at the first call.
+// dialer returns Dial's pipe, and starts to serve it at the first call.
 func (r *Runtime) dialer() (*pipe, error) {
 	r.mu.Lock()
 	p := r.pipe

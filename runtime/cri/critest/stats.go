@@ -12,7 +12,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// The usage of a running container: a hundredth of a core and a mebibyte.
+// A running container's usage: a hundredth of a core and a mebibyte.
 const (
 	nanoCores  = 10_000_000
 	usedMemory = 1 << 20
@@ -59,7 +59,7 @@ func (c *container) stats() *runtimeapi.ContainerStats {
 	return st
 }
 
-// Usage is the reported usage of a running container.
+// Usage is a running container's reported usage.
 type Usage struct {
 	// MemoryBytes is the container's memory, all of it in the working set. Default: 1 MiB.
 	MemoryBytes uint64
@@ -67,7 +67,7 @@ type Usage struct {
 	RootFSBytes uint64
 }
 
-// SetUsage changes the reported usage of a container. The usage of its pod includes it.
+// SetUsage changes a container's reported usage. The usage of its pod includes it.
 func (r *Runtime) SetUsage(container string, u Usage) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -116,7 +116,7 @@ func (r *Runtime) DialStream(ctx context.Context, _, address string) (net.Conn, 
 	return p.dial(ctx)
 }
 
-// streamPipe returns the pipe of DialStream, and starts the in-memory streaming server at the first call.
+// streamPipe returns DialStream's pipe, and starts the in-memory streaming server at the first call.
 func (r *Runtime) streamPipe() (*pipe, error) {
 	r.streaming.Lock()
 	defer r.streaming.Unlock()

@@ -6,8 +6,8 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// A subject is the object of a call, according to its request and to what the runtime has recorded of
-// the ID.
+// A subject is a call's object, according to its request and to what the runtime has recorded of the
+// ID.
 type subject struct {
 	namespace, pod, uid string
 	sandboxID           string
@@ -19,7 +19,7 @@ type subject struct {
 	noted int
 }
 
-// subjectOf returns the subject of a request.
+// subjectOf returns a request's subject.
 func (r *Runtime) subjectOf(req any) subject {
 	switch q := req.(type) {
 	case *runtimeapi.RunPodSandboxRequest:

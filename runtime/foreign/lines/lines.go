@@ -1,4 +1,4 @@
-// Package lines bounds the lines of a log. See [Bound].
+// Package lines bounds a log's lines. See [Bound].
 package lines
 
 import (
@@ -23,7 +23,7 @@ func Bound(log logr.Logger) logr.Logger {
 	if _, bounded := to.(*sink); bounded {
 		return log
 	}
-	if s, ok := to.(logr.CallDepthLogSink); ok { // a line names the caller of the logger
+	if s, ok := to.(logr.CallDepthLogSink); ok { // a line names the logger's caller
 		to = s.WithCallDepth(1)
 	}
 	return log.WithSink(&sink{to})

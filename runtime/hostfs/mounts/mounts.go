@@ -1,10 +1,10 @@
-// Package mounts reports the mounts of the node, so that nothing is deleted through a mount. [Detach] ends one, and
+// Package mounts reports the node's mounts, so that nothing is deleted through a mount. [Detach] ends one, and
 // [Share] makes one that propagates.
 //
-// Containers influence the kernel's table of mounts: the line of a bind mount contains the mounted
-// directory, and a container that owns the directory can rename it, to any name at any depth. So Of
-// and At query the kernel for a single file, Below uses only the mount point of each line, and
-// Shared only the identifier and the kernel's fields about propagation.
+// Containers influence the kernel's table of mounts: the line of a bind mount contains the mounted directory, and a
+// container that owns the directory can rename it, to any name at any depth. So Of and At query the kernel for a
+// single file, Below uses only each line's mount point, and Shared only the identifier and the kernel's fields
+// about propagation.
 package mounts
 
 import (
@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// pointField is the number of fields before the mount point of a line.
+	// pointField is the number of fields before a line's mount point.
 	pointField = 4
 	// maxPoint is the maximum number of bytes of a mount point that are kept: a path of 4,096 bytes; the
 	// kernel may escape each byte as four.
@@ -29,9 +29,9 @@ const (
 // Errors of Below and Shared wrap it.
 var ErrTooLong = errors.New("the table of mounts has a line that is too long for the kernel")
 
-// below returns the mount points of a table in the form of Linux's
-// /proc/self/mountinfo that are dir or lie below it, the deepest first, each once. A longer
-// path than the kernel resolves is cut.
+// below returns a table's mount points in the form of Linux's /proc/self/mountinfo that are
+// dir or lie below it, the deepest first, each once. A longer path than the kernel resolves
+// is cut.
 func below(table io.Reader, dir string) ([]string, error) {
 	s := scanner{dir: dir, prefix: []byte(strings.TrimSuffix(dir, "/") + "/")}
 	if err := scan(table, s.next); err != nil {

@@ -28,7 +28,7 @@ func shared(table io.Reader, id string) (bool, error) {
 	return p.shared, nil
 }
 
-// A propagation reads a table byte by byte, as a [scanner] does, and finds the line of one mount.
+// A propagation reads a table byte by byte, as a [scanner] does, and finds one mount's line.
 type propagation struct {
 	id    string
 	field int

@@ -43,8 +43,8 @@ func Share(root string) error {
 }
 
 // bindToItself mounts a directory on itself, with the mounts below it. The original mounts below it are then hidden under
-// the new mount, where their paths no longer lead to them. bindToItself detaches them through the descriptor of the
-// original directory.
+// the new mount, where their paths no longer lead to them. bindToItself detaches them through the original directory's
+// descriptor.
 func bindToItself(dir string) error {
 	below, err := Below(dir)
 	if err != nil {

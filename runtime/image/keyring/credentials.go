@@ -22,7 +22,7 @@ type Credentials struct {
 
 type login struct{ username, password string }
 
-// Of returns the credentials of a login.
+// Of returns a login's credentials.
 func Of(username, password string) Credentials {
 	return Credentials{reveal: func() login { return login{username, password} }}
 }

@@ -7,15 +7,15 @@
 //		// try to pull with it
 //	}
 //
-// The caller passes the secrets that the pod may use, in the order of its spec: those of spec.imagePullSecrets, then those of
-// its service account. New reads the types kubernetes.io/dockerconfigjson and kubernetes.io/dockercfg, in the encodings that
-// tools write, and ignores secrets of other types. It neither keeps nor modifies them.
+// The caller passes the secrets that the pod may use, in its spec's order: those of spec.imagePullSecrets, then those of its
+// service account. New reads the types kubernetes.io/dockerconfigjson and kubernetes.io/dockercfg, in the encodings that tools
+// write, and ignores secrets of other types. It neither keeps nor modifies them.
 //
-// Lookup returns the credentials in the order of a kubelet: a repository before a registry, a registry before a wildcard, and
-// equal ones as the secrets have them. Each login is returned once.
+// Lookup returns the credentials in a kubelet's order: a repository before a registry, a registry before a wildcard, and equal
+// ones as the secrets have them. Each login is returned once.
 //
 // No credential is in an error, and nothing that prints a Keyring or Credentials prints a login. A runtime may repeat a login in
-// the error of a pull: see [Credentials.Redact].
+// a pull's error: see [Credentials.Redact].
 package keyring
 
 //	keyring.go      the secrets, and the order of their credentials

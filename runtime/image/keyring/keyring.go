@@ -31,8 +31,8 @@ type entry struct {
 // pod may use the images that it pulls. A secret of an API server has a namespace, and is never one.
 const SecretTypeNode v1.SecretType = "podsync/node-credentials"
 
-// AnnotationRepository, on a pull secret, restricts its credentials to the images of one repository in full, as [Repository]
-// returns it: a credential provider may return credentials for one image under the key of a whole registry.
+// AnnotationRepository, on a pull secret, restricts its credentials to one repository's images in full, as [Repository]
+// returns it: a credential provider may return credentials for one image under a whole registry's key.
 const AnnotationRepository = "podsync.io/repository"
 
 // String returns the number of credentials.

@@ -30,16 +30,16 @@ func ParseImageName(image string) (repository, tag, digest string, err error) {
 	return named.Name(), tag, digest, nil
 }
 
-// Repository returns the repository of an image in full, such as "docker.io/library/nginx" for "nginx:1". Credentials are
+// Repository returns an image's repository in full, such as "docker.io/library/nginx" for "nginx:1". Credentials are
 // matched against it, see [Matches].
 func Repository(image string) (string, error) {
 	repository, _, _, err := ParseImageName(image)
 	return repository, err
 }
 
-// Matches reports whether a pattern of a credential, such as "*.azurecr.io" or "registry.io:8080/path", matches the full name of
-// a repository, as [Repository] returns it. Both hosts have the same number of labels, and path.Match matches each label. The
-// ports are equal. The path of the pattern is a prefix of the path of the repository.
+// Matches reports whether a pattern of a credential, such as "*.azurecr.io" or "registry.io:8080/path", matches a repository's
+// full name, as [Repository] returns it. Both hosts have the same number of labels, and path.Match matches each label. The ports
+// are equal. The pattern's path is a prefix of the repository's path.
 func Matches(pattern, repository string) bool {
 	p, r := splitLocation(pattern), splitLocation(repository)
 	if p.port != r.port || !strings.HasPrefix(r.path, p.path) {

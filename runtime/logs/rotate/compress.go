@@ -15,7 +15,7 @@ import (
 // the compressed file, so that compression can be resumed.
 const memberSize = 1 << 20
 
-// partial is the progress of a compression.
+// partial is a compression's progress.
 type partial struct {
 	// name is the source file, "" if no compression is in progress.
 	name string
@@ -120,7 +120,7 @@ func (p *partial) left(info fs.FileInfo, err error) bool {
 	return err == nil && os.SameFile(info, p.file) && info.Size() == p.written
 }
 
-// compressMember compresses the next chunk of the source, and reports whether it was the last.
+// compressMember compresses the source's next chunk, and reports whether it was the last.
 func compressMember(file, from *os.File, info fs.FileInfo, p *partial) (last bool, err error) {
 	to := &counted{WriterAt: file, at: p.written}
 	w := gzip.NewWriter(to)

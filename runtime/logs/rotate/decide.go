@@ -45,7 +45,7 @@ const (
 // Reason is the reason of a Step.
 type Reason string
 
-// The reasons of steps.
+// Step reasons.
 const (
 	// Unfinished: an interrupted compression, which will not be resumed.
 	Unfinished Reason = "its compression was interrupted, and is not resumed"
@@ -57,7 +57,7 @@ const (
 	Rotated Reason = "it was rotated"
 	// Full: the log has reached MaxSize.
 	Full Reason = "it is full"
-	// Missing: the log of a running container does not exist.
+	// Missing: a running container's log does not exist.
 	Missing Reason = "it does not exist"
 )
 
@@ -82,15 +82,15 @@ const (
 	// stampFormat is the format of the time in a rotated file's name.
 	stampFormat = "20060102-150405"
 	compressed  = ".gz"
-	// unfinished is the suffix of a file while it is being compressed.
+	// unfinished is a file's suffix while it is being compressed.
 	unfinished = compressed + ".tmp"
 )
 
-// Decide returns the steps for the log of a running container, in the order in which to carry them
-// out: none if the log is not full and no earlier rotation is incomplete. Compressions come last,
+// Decide returns the steps for a running container's log, in the order in which to carry them out:
+// none if the log is not full and no earlier rotation is incomplete. Compressions come last,
 // because they may take long. Decide ignores files of other logs. It returns an error, and no
-// steps, if a file of the log is not a regular file. now determines the name of a rotated file, in
-// its own time zone.
+// steps, if a file of the log is not a regular file. now determines a rotated file's name, in its
+// own time zone.
 func Decide(log string, files []File, p Policy, now time.Time) ([]Step, error) {
 	f, err := filesOf(log, files)
 	if err != nil {
@@ -126,7 +126,7 @@ func (f *logFiles) compress(stamps []string) []Step {
 	return steps
 }
 
-// logFiles are the files of one log.
+// logFiles are one log's files.
 type logFiles struct {
 	current *File
 	// parts are the rotated files, by the time in their names; stamps are these times, sorted.
@@ -163,7 +163,7 @@ func filesOf(log string, files []File) (logFiles, error) {
 	return f, nil
 }
 
-// stampOf returns the time in the part of a file's name after the name of the log, or "".
+// stampOf returns the time in the part of a file's name after the log's name, or "".
 func stampOf(suffix string) string {
 	stamp, ok := strings.CutPrefix(suffix, ".")
 	stamp = strings.TrimSuffix(strings.TrimSuffix(stamp, ".tmp"), compressed)
@@ -224,8 +224,8 @@ const (
 	maxLook = time.Minute
 )
 
-// growth is how a log has grown between two looks at its size. It includes the rotations of the log, after which the size
-// is smaller.
+// growth is how a log has grown between two looks at its size. It includes the log's rotations, after which the size is
+// smaller.
 type growth struct {
 	size    int64
 	at      time.Time

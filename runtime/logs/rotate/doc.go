@@ -2,16 +2,16 @@
 // rotates a log that has grown to [Policy.MaxSize], compresses rotated files, and removes the
 // oldest ones.
 //
-// [Decide] returns the steps for the files of one log. It is a pure function of their names and
-// sizes. A [Rotator] carries them out for all running containers, in a pass that its owner starts
-// periodically. It finds the containers in a runtime.Cache, so that a pass in which no log is too
-// large makes no call to the runtime. It reads the size of a log only if the log could be full by now.
+// [Decide] returns the steps for one log's files. It is a pure function of their names and sizes. A [Rotator] carries them out
+// for all running containers, in a pass that its owner starts periodically. It finds the containers in a runtime.Cache, so that a
+// pass in which no log is too large makes no call to the runtime. It reads the size of a log only if the log could be full by
+// now.
 //
 // # Taken alone
 //
 // A Rotator is a kubelet's containerLogManager. It needs one call of a runtime, a runtime.Cache that a pleg.Watcher or the caller
-// fills, and the directory of the logs; the zero [Policy] is a kubelet's. It starts nothing: the caller calls Rotate, every 10 s
-// as a kubelet does.
+// fills, and the logs' directory; the zero [Policy] is a kubelet's. It starts nothing: the caller calls Rotate, every 10 s as a
+// kubelet does.
 //
 // # Names
 //

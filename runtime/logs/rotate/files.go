@@ -12,7 +12,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri"
 )
 
-// A folder is the directory of a log. An *os.Root implements it.
+// A folder is a log's directory. An *os.Root implements it.
 type folder interface {
 	FS() fs.FS
 	Lstat(name string) (fs.FileInfo, error)
@@ -23,7 +23,7 @@ type folder interface {
 }
 
 // openDirectory opens a directory below a root, name by name. No name may be a link, which could
-// lead to the logs of another pod, and each directory must belong to the agent's user or to root.
+// lead to another pod's logs, and each directory must belong to the agent's user or to root.
 func openDirectory(path string, names ...string) (*os.Root, error) {
 	root, err := os.OpenRoot(path)
 	for _, name := range names {

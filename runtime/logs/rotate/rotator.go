@@ -27,7 +27,7 @@ type Pods interface {
 	// UIDs returns the pods, in any order.
 	UIDs() []types.UID
 	// Get returns the status of the last successful read, which the caller must not modify, and the
-	// error of the last read.
+	// last read's error.
 	Get(pod types.UID) (*runtime.PodStatus, error)
 }
 
@@ -45,7 +45,7 @@ type Config struct {
 	// LogsRoot is the directory of all pod logs. A pod's logs are at
 	// <namespace>_<name>_<uid>/<container>/<attempt>.log below it. Required.
 	LogsRoot string
-	// Policy limits the size of logs.
+	// Policy limits the log size.
 	Policy Policy
 }
 
@@ -53,8 +53,8 @@ const (
 	// parallel limits concurrent rotations, and concurrent compressions. If the runtime hangs, only
 	// so many calls wait for it.
 	parallel = 4
-	// compressTime limits the compressions of a pass, compressTurn the time for one log within a pass.
-	// The next pass resumes.
+	// compressTime limits a pass's compressions, compressTurn the time for one log within a pass. The
+	// next pass resumes.
 	compressTime, compressTurn = 10 * time.Second, 2 * time.Second
 	// reopenTimeout limits the call that asks the runtime to reopen a log.
 	reopenTimeout = 10 * time.Second
@@ -78,7 +78,7 @@ type Rotator struct {
 	pass uint64
 }
 
-// A containerLog is the log of one container. Only one goroutine at a time uses it.
+// A containerLog is one container's log. Only one goroutine at a time uses it.
 type containerLog struct {
 	container, id       string
 	pod, directory, log string // pod is the name of the pod's directory below LogsRoot
@@ -90,7 +90,7 @@ type containerLog struct {
 	// zero once the rotation and all compressions have succeeded.
 	due   time.Time
 	pause time.Duration
-	// growth decides when the size of the file is read again, at look.
+	// growth decides when the file's size is read again, at look.
 	growth growth
 	look   time.Time
 	// compressions are the rest of the last rotation, partial is the progress of the first of them,
@@ -268,7 +268,7 @@ func (r *Rotator) rotate(ctx context.Context, log *containerLog) error {
 // runtimes write no files; for them the pauses between requests grow.
 var errNoFile = errors.New("the runtime writes no file")
 
-// open opens the directory of a log.
+// open opens a log's directory.
 func (r *Rotator) open(log *containerLog) (*os.Root, error) {
 	for field, name := range map[string]string{"directory of the pod": log.directory, "name": log.container} {
 		if err := hostfs.Element(field, name); err != nil {

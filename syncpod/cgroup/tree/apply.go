@@ -16,7 +16,7 @@ import (
 
 // how determines how settings are written.
 type how struct {
-	// pod marks the cgroup of a pod, which may use only huge pages that it requests.
+	// pod marks a pod's cgroup, which may use only huge pages that it requests.
 	pod bool
 	// raise means that no limit may be lowered.
 	raise bool
@@ -113,7 +113,7 @@ func (t *Tree) makeSlice(ctx context.Context, at string) error {
 // settled returns the controllers that have settings.
 func settled() []string { return []string{"cpu", "hugetlb", "memory", "pids"} }
 
-// treesWithSettings returns the trees of those controllers, each once.
+// treesWithSettings returns those controllers' trees, each once.
 func (t *Tree) treesWithSettings() (trees []string) {
 	seen := map[string]bool{}
 	for _, c := range settled() {

@@ -27,7 +27,7 @@ type Config struct {
 	// Mount is the absolute path at which the kernel's trees are mounted. Default /sys/fs/cgroup.
 	Mount string
 	// Root is the parent of the pods' cgroups, such as "/kubepods". Default cgroup.DefaultRoot. It must
-	// not be the root of the tree.
+	// not be the tree's root.
 	Root string
 	// Driver is the runtime's cgroup driver. Default cgroup.Cgroupfs.
 	Driver cgroup.Driver
@@ -76,15 +76,15 @@ func (c *Config) setDefaults() error {
 	return err
 }
 
-// procs lists the processes of a cgroup in every version.
+// procs lists a cgroup's processes in every version.
 const procs = "cgroup.procs"
 
 // kernel describes the trees below the mount.
 type kernel struct {
 	version cgroup.Version
-	// trees are the directories of the trees, "." for version 2.
+	// trees are the trees' directories, "." for version 2.
 	trees []string
-	// controllers are the directories of trees by controller, for the controllers that have settings.
+	// controllers are tree directories by controller, for the controllers that have settings.
 	controllers map[string]string
 	// pages are the sizes of huge pages, in bytes.
 	pages []int64
@@ -92,7 +92,7 @@ type kernel struct {
 
 const (
 	// maxSetting is the maximum number of bytes read from a file with a setting. maxControllers is the
-	// maximum number of entries read from the directory of the controllers.
+	// maximum number of entries read from the controllers' directory.
 	maxSetting, maxControllers = 64 << 10, 1024
 )
 
@@ -153,7 +153,7 @@ func (k kernel) complete() (kernel, error) {
 	return k, err
 }
 
-// pageSizes returns the sizes of huge pages, which are the names of directories.
+// pageSizes returns the sizes of huge pages, which are directory names.
 func pageSizes(dir string) (sizes []int64, err error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, os.ErrNotExist) {

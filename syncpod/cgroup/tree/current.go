@@ -36,7 +36,7 @@ func (t *Tree) current(mount *os.Root, at string) (r cgroup.Resources, ok bool) 
 	return r, true
 }
 
-// cgroupFiles are the files of one cgroup.
+// cgroupFiles are one cgroup's files.
 type cgroupFiles struct {
 	tree  *Tree
 	mount *os.Root

@@ -182,7 +182,7 @@ const (
 	batch = 256
 )
 
-// mayBeKilled counts the processes of one cgroup. It returns an error if one of them must not be killed.
+// mayBeKilled counts one cgroup's processes. It returns an error if one of them must not be killed.
 func mayBeKilled(mount *os.Root, dir string) (found int, err error) {
 	list, err := processes(mount, dir)
 	for _, pid := range list {
@@ -193,8 +193,8 @@ func mayBeKilled(mount *os.Root, dir string) (found int, err error) {
 	return len(list), err
 }
 
-// killIn kills the processes of one cgroup. It reads the list once for each batch of processes: a container
-// may have as many processes as its limit allows.
+// killIn kills one cgroup's processes. It reads the list once for each batch of processes: a container may
+// have as many processes as its limit allows.
 func killIn(ctx context.Context, mount *os.Root, dir string) (found int, err error) {
 	list, err := processes(mount, dir)
 	if err != nil {
@@ -211,8 +211,8 @@ func killIn(ctx context.Context, mount *os.Root, dir string) (found int, err err
 	return len(list), nil
 }
 
-// processes returns processes of a cgroup. The kernel lists the processes of a threaded cgroup only
-// in the domain above it. Containers can create threaded cgroups.
+// processes returns a cgroup's processes. The kernel lists a threaded cgroup's processes only in
+// the domain above it. Containers can create threaded cgroups.
 func processes(mount *os.Root, dir string) (list []int, err error) {
 	text, err := readFile(mount, path.Join(dir, procs), maxProcesses)
 	if errors.Is(err, syscall.EOPNOTSUPP) {
@@ -269,8 +269,8 @@ func killSome(mount *os.Root, dir string, pids []int) error {
 	return nil
 }
 
-// removeAll removes the directories of a cgroup. The kernel may hold one a little longer
-// than its processes.
+// removeAll removes a cgroup's directories. The kernel may hold one a little longer than
+// its processes.
 func (t *Tree) removeAll(ctx context.Context, mount *os.Root, dir string) error {
 	for {
 		err := t.removeOnce(ctx, mount, dir)

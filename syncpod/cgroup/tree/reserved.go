@@ -15,8 +15,8 @@ import (
 
 // LimitCgroup sets limits of an existing cgroup that is not a pod's, such as that of the system's
 // services: "cpu" determines its weight, "memory" and "pid" its limits. A setting whose resource is
-// missing keeps its value. name is the path from the root of the tree, with the driver systemd that of
-// a slice, such as /system.slice.
+// missing keeps its value. name is the path from the tree's root, with the driver systemd that of a
+// slice, such as /system.slice.
 //
 // A cgroup that does not exist is an error, because nothing would be limited. A memory limit below the
 // memory in use is not set, and the error is [cgroup.ErrMemoryInUse]; memory that the kernel can reclaim

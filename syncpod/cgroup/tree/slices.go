@@ -14,9 +14,9 @@ import (
 
 // Slices has systemd make and remove slices. Its methods are called one at a time.
 type Slices interface {
-	// SetSlice creates or updates a slice. path is the path of its cgroup, whose last element is
-	// the name of the unit; the slices above it exist. The settings of r are properties: CPUWeight
-	// or CPUShares, CPUQuotaPerSecUSec, MemoryMax, TasksMax. Do not set Delegate.
+	// SetSlice creates or updates a slice. path is its cgroup's path, whose last element is the
+	// unit's name; the slices above it exist. The settings of r are properties: CPUWeight or
+	// CPUShares, CPUQuotaPerSecUSec, MemoryMax, TasksMax. Do not set Delegate.
 	SetSlice(ctx context.Context, path string, r cgroup.Resources) error
 	// LimitSlice updates the properties of an existing slice for which r has a value. All others keep
 	// theirs.

@@ -18,7 +18,7 @@ import (
 	"github.com/podsync/podsync/syncpod/podspec/qos"
 )
 
-// Tree keeps the cgroups of pods. Its methods may be called concurrently.
+// Tree keeps pod cgroups. Its methods may be called concurrently.
 type Tree struct {
 	config Config
 	root   cgroup.Name
@@ -63,8 +63,8 @@ func New(c Config) (*Tree, error) {
 func (t *Tree) PodsCgroup() string { return t.root.Path(t.config.Driver) }
 
 // EnsurePodsCgroup creates the cgroup of all pods, with its limits, and those of the QoS classes in it. It updates the
-// limits of all pods if they exist, unless the Tree has records of pods: then the first EnsureCgroup does so. The settings
-// of an existing class stay, because they depend on its pods. The error is [cgroup.ErrMemoryInUse] if the pods use more
+// limits of all pods if they exist, unless the Tree has pod records: then the first EnsureCgroup does so. The settings of
+// an existing class stay, because they depend on its pods. The error is [cgroup.ErrMemoryInUse] if the pods use more
 // memory than their limit. A kubelet has these cgroups from its start, and programs of the node expect that.
 func (t *Tree) EnsurePodsCgroup(ctx context.Context) error {
 	t.mu.Lock()
@@ -98,7 +98,7 @@ func (t *Tree) in(f func(mount *os.Root) error) error {
 	return errors.Join(f(mount), mount.Close())
 }
 
-// EnsureCgroup creates or updates the cgroup of a pod, and returns its path in the form of the
+// EnsureCgroup creates or updates a pod's cgroup, and returns its path in the form of the
 // driver, for CRI's cgroup_parent. If the cgroup is up to date, it makes no change. If a memory
 // limit is below the memory in use, it is not set, and the error is [cgroup.ErrMemoryInUse].
 func (t *Tree) EnsureCgroup(ctx context.Context, pod *v1.Pod) (parent string, err error) {
@@ -187,7 +187,7 @@ func (t *Tree) setAbove(ctx context.Context, mount *os.Root, class v1.PodQOSClas
 	return t.apply(ctx, mount, name.Path(t.config.Driver), cgroup.ResourceConfigForQOSClass(above, class), how{})
 }
 
-// mark records that this Tree creates the cgroup of a pod, unless it exists without a record.
+// mark records that this Tree creates a pod's cgroup, unless it exists without a record.
 func (t *Tree) mark(mount *os.Root, uid types.UID, at string) error {
 	_, err := t.made.Read(uid)
 	if err == nil || !errors.Is(err, fs.ErrNotExist) || t.exists(mount, at) {
@@ -206,8 +206,8 @@ func (t *Tree) exists(mount *os.Root, at string) bool {
 	return false
 }
 
-// RemovePod removes the cgroup of a terminated pod if this Tree created it. It kills processes
-// that still run in it.
+// RemovePod removes a terminated pod's cgroup if this Tree created it. It kills processes that
+// still run in it.
 func (t *Tree) RemovePod(ctx context.Context, uid types.UID) error {
 	pod := t.forget(uid)
 	if _, err := t.made.Read(uid); err != nil {

@@ -1,6 +1,5 @@
-// Package env resolves the environment variables of a container: values with references to other
-// variables, fields of the pod, resources, keys of ConfigMaps and Secrets, and the variables of
-// services.
+// Package env resolves the environment variables of a container: values with references to other variables, the pod's fields,
+// resources, keys of ConfigMaps and Secrets, and service variables.
 //
 // # Parts
 //
@@ -27,12 +26,11 @@
 //
 // # Sources
 //
-// ConfigMaps, Secrets and Services are read through the small interfaces of [Sources], when a
-// container refers to them and at most once for each start. An optional reference to a missing object is
-// skipped; a required one is an [*Error] that wraps [ErrNotFound], and the start is retried. A source reports that an
-// object does not exist with an error that wraps ErrNotFound, or with an API status of client-go. If a source fails for another
-// reason, the call fails, whether or not the reference is optional. There is one exception: a
-// static pod starts without the variables of services if Services fails, because the pod may itself
+// ConfigMaps, Secrets and Services are read through the small interfaces of [Sources], when a container refers to them and at
+// most once for each start. An optional reference to a missing object is skipped; a required one is an [*Error] that wraps
+// [ErrNotFound], and the start is retried. A source reports that an object does not exist with an error that wraps ErrNotFound,
+// or with an API status of client-go. If a source fails for another reason, the call fails, whether or not the reference is
+// optional. There is one exception: a static pod starts without service variables if Services fails, because the pod may itself
 // be the API server.
 //
 // No error of this package contains a value of a source.

@@ -71,7 +71,7 @@ func subscript(pod *v1.Pod, path string) (string, error) {
 	case "metadata.labels":
 		problems, values = validation.IsQualifiedName(key), pod.Labels
 	case "metadata.annotations":
-		// The prefix of an annotation's key may have upper-case letters.
+		// An annotation's key prefix may have upper-case letters.
 		problems, values = validation.IsQualifiedName(strings.ToLower(key)), pod.Annotations
 	default:
 		return "", unknownField(path)

@@ -112,7 +112,7 @@ func missing(optional *bool, format string, names ...any) (string, bool, error) 
 	return "", false, fmt.Errorf("%s: %w", fmt.Sprintf(format, names...), ErrNotFound)
 }
 
-// envFrom sets a variable for each key of a ConfigMap or Secret. Keys that cannot be the name of a variable are
+// envFrom sets a variable for each key of a ConfigMap or Secret. Keys that cannot be a variable's name are
 // skipped: the object may have other uses, too.
 func (r *resolver) envFrom(ctx context.Context, f *v1.EnvFromSource) error {
 	data, err := r.dataFrom(ctx, f)
@@ -179,8 +179,8 @@ func texts(data map[string][]byte) map[string]string {
 	return m
 }
 
-// isName reports whether s can be the name of a variable: printable ASCII
-// without "=" (KEP-4369).
+// isName reports whether s can be a variable's name: printable ASCII without
+// "=" (KEP-4369).
 func isName(s string) bool {
 	for i := range len(s) {
 		if s[i] < ' ' || s[i] > '~' || s[i] == '=' {

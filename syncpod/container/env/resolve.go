@@ -27,11 +27,11 @@ type Input struct {
 	Pod *v1.Pod
 	// Container is the name of one of the pod's init, regular or ephemeral containers. Required.
 	Container string
-	// PodIPs are the addresses of the pod, the primary first: those of its sandbox, or the node's
-	// for a pod on the node's network. They may still be unknown; a variable that refers to them is
-	// then empty.
+	// PodIPs are the pod's addresses, the primary first: those of its sandbox, or the node's for a
+	// pod on the node's network. They may still be unknown; a variable that refers to them is then
+	// empty.
 	PodIPs []string
-	// HostIPs are the addresses of the node, the primary first. If there are none, a variable that
+	// HostIPs are the node's addresses, the primary first. If there are none, a variable that
 	// refers to them is an error.
 	HostIPs []string
 	// Allocatable are the node's resources for pods: the value of a resourceFieldRef for a limit
@@ -48,7 +48,7 @@ type Input struct {
 	OnSecret func(value string)
 }
 
-// MakeEnvironment returns the environment of a container. The package documentation describes order and
+// MakeEnvironment returns a container's environment. The package documentation describes order and
 // precedence.
 //
 // An error is an [*Error] unless the input itself is incomplete. The context is only passed to the

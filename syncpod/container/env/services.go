@@ -21,9 +21,9 @@ const (
 	defaultMasterNamespace = "default"
 )
 
-// services sets the variables of services: of the API's service, and, unless
-// spec.enableServiceLinks is false, of all services in the pod's namespace. A static pod does not
-// wait for the services: the pod may be the API server that serves them.
+// services sets service variables: of the API's service, and, unless spec.enableServiceLinks is
+// false, of all services in the pod's namespace. A static pod does not wait for the services: the
+// pod may be the API server that serves them.
 func (r *resolver) services(ctx context.Context) error {
 	if r.from.Services == nil {
 		return nil
@@ -95,7 +95,7 @@ func sortedByName(services map[string]*v1.Service) []*v1.Service {
 	return list
 }
 
-// service sets the variables of one service.
+// service sets one service's variables.
 func (r *resolver) service(s *v1.Service) error {
 	for _, v := range variables(s) {
 		if err := r.vars.setNamed(v.Name, v.Value); err != nil {
@@ -105,9 +105,9 @@ func (r *resolver) service(s *v1.Service) error {
 	return nil
 }
 
-// FromServices returns the variables of services, in the order of the services, as a kubelet's envvars.FromServices does. A
-// service without a cluster IP has none. The caller selects the services that a pod gets: those of its namespace, and the
-// service "kubernetes" of the namespace "default"; [MakeEnvironment] selects them itself. It does not limit their bytes.
+// FromServices returns service variables, in the services' order, as a kubelet's envvars.FromServices does. A service
+// without a cluster IP has none. The caller selects the services that a pod gets: those of its namespace, and the service
+// "kubernetes" of the namespace "default"; [MakeEnvironment] selects them itself. It does not limit their bytes.
 func FromServices(services []*v1.Service) []Var {
 	var vars []Var
 	for _, s := range services {
@@ -118,8 +118,8 @@ func FromServices(services []*v1.Service) []Var {
 	return vars
 }
 
-// variables returns the variables of one service: the address of its first port, the number of each named port, and all
-// ports in the form of Docker's links.
+// variables returns one service's variables: its first port's address, the number of each named port, and all ports in
+// the form of Docker's links.
 func variables(s *v1.Service) []Var {
 	prefix := variable(s.Name)
 	vars := []Var{{prefix + "_SERVICE_HOST", s.Spec.ClusterIP}}

@@ -62,8 +62,8 @@ func (f ServicesFunc) Services(ctx context.Context, namespace string) ([]*v1.Ser
 	return f(ctx, namespace)
 }
 
-// ErrNotFound is wrapped by the error of a source if a ConfigMap, Secret, file or key does not exist.
-// It may be created later.
+// ErrNotFound is wrapped by a source's error if a ConfigMap, Secret, file or key does not exist. It
+// may be created later.
 var ErrNotFound = errors.New("not found")
 
 // NotFound reports whether an error means that an object does not exist: it wraps ErrNotFound, or

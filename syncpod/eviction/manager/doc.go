@@ -10,9 +10,9 @@
 //
 // # Cost
 //
-// An observation of a node without pressure reads a few files in /proc and the usage of disks, and asks the
-// runtime for the location of images. The usage of pods is read when one of them may have to be evicted. Once
-// a minute, the volumes and logs of pods with storage limits are measured. A long measurement does not delay
+// An observation of a node without pressure reads a few files in /proc and the disk usage, and asks the
+// runtime for the image location. The pod usage is read when one of them may have to be evicted. Once a
+// minute, the volumes and logs of pods with storage limits are measured. A long measurement does not delay
 // the next observation, nor an eviction for memory or processes.
 package manager
 

@@ -34,7 +34,7 @@ type record struct {
 	Disruption   bool            `json:"disruption,omitempty"`
 }
 
-// evict starts the eviction of a pod.
+// evict starts a pod's eviction.
 func (m *Manager) evict(ctx context.Context, e eviction.Eviction) {
 	podref.Log(m.config.Log, e.Pod).Info("pod evicted", "signal", string(e.Signal), "message", e.Message)
 	m.remember(e)
@@ -63,7 +63,7 @@ func (m *Manager) carryOut(ctx context.Context, e eviction.Eviction) {
 	})
 }
 
-// ended records the result of an eviction.
+// ended records an eviction's result.
 func (m *Manager) ended(e eviction.Eviction, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -96,7 +96,7 @@ func (m *Manager) housekeep(now time.Time) []types.UID {
 	return list
 }
 
-// evicting reports whether the eviction of a pod has begun and is not known to have ended.
+// evicting reports whether a pod's eviction has begun and is not known to have ended.
 func (m *Manager) evicting(uid types.UID) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -169,7 +169,7 @@ func (m *Manager) leave(uid types.UID, e eviction.Eviction) {
 	m.left[uid] = e
 }
 
-// restore reads the evictions of an earlier agent, once. Unreadable ones are decided again.
+// restore reads an earlier agent's evictions, once. Unreadable ones are decided again.
 func (m *Manager) restore() {
 	if m.restored || m.state == "" {
 		return

@@ -20,7 +20,7 @@ import (
 	"github.com/podsync/podsync/syncpod/eviction"
 )
 
-// Agent gives a Manager access to the pods of an agent. Its methods are called concurrently.
+// Agent gives a Manager access to an agent's pods. Its methods are called concurrently.
 type Agent interface {
 	// Running returns the pods that may have a running container, in a fixed order, with their
 	// status from the runtime. It includes a terminating pod as long as a container of the pod runs.
@@ -53,14 +53,14 @@ type Config struct {
 	Agent Agent
 	// Stats reads resource usage. Required.
 	Stats stats.Source
-	// PodsRoot has the directories of pods, PodsRoot/<UID>/volumes/<kind>/<name>, and LogsRoot
-	// their logs, LogsRoot/<namespace>_<name>_<UID>: absolute paths. Default: this disk usage
-	// counts as nothing.
+	// PodsRoot has pod directories, PodsRoot/<UID>/volumes/<kind>/<name>, and LogsRoot their
+	// logs, LogsRoot/<namespace>_<name>_<UID>: absolute paths. Default: this disk usage counts
+	// as nothing.
 	PodsRoot, LogsRoot string
 	// State is the absolute path of the directory in which evictions in progress are persisted; it is
 	// created when needed. Default: evictions are not persisted.
 	State string
-	// Evicted is called at the start of each eviction. It must not block. Default: none.
+	// Evicted is called at each eviction's start. It must not block. Default: none.
 	Evicted func(eviction.Eviction)
 	// Log receives a line for each evicted pod and for each change of the pressure. Default: no
 	// log.
@@ -74,7 +74,7 @@ type Manager struct {
 	rules  eviction.Rules
 	state  podfile.Dir
 	disk   measurer
-	// evictions counts the goroutines of evictions in flight, and of a measurement.
+	// evictions counts eviction goroutines in flight, and of a measurement.
 	evictions sync.WaitGroup
 	// Only Synchronize uses these: whether evictions of an earlier agent were read, the last log line, and
 	// the measurement in progress, nil if there is none.
@@ -116,7 +116,7 @@ func New(c Config) (*Manager, error) {
 	}, nil
 }
 
-// Last returns the last decision, with the conditions of the node; the zero Decision before the
+// Last returns the last decision, with the node's conditions; the zero Decision before the
 // first Synchronize.
 func (m *Manager) Last() eviction.Decision {
 	m.mu.Lock()
@@ -127,7 +127,7 @@ func (m *Manager) Last() eviction.Decision {
 // Wait returns when no eviction is in flight any more, and nothing is measured.
 func (m *Manager) Wait() { m.evictions.Wait() }
 
-// readTimeout is the timeout of one reading; partial results are used.
+// readTimeout is one reading's timeout; partial results are used.
 const readTimeout = 30 * time.Second
 
 // Synchronize reads the node's resources, decides, and starts to act. It waits for removals, but not for

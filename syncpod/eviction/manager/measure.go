@@ -34,8 +34,8 @@ const (
 	quickPart = 4
 	// maxEntries is the maximum number of entries of a tree. A larger tree is unmeasurable.
 	maxEntries = 4_000_000
-	// manyEntries is the number of entries from which a timeout is attributed to the size of the
-	// tree.
+	// manyEntries is the number of entries from which a timeout is attributed to the tree's
+	// size.
 	manyEntries = 200_000
 	// maxSeen is the maximum number of files of a tree that are recorded in order to count each once. A
 	// larger tree is not walked again.
@@ -159,7 +159,7 @@ func (m *measurer) pod(ctx context.Context, pod *v1.Pod, last measured, now time
 	return of
 }
 
-// A turn is the measurement of one tree.
+// A turn is one tree's measurement.
 type turn struct {
 	last    tree
 	measure func(context.Context) tree
@@ -333,7 +333,7 @@ func directoryOf(v *v1.Volume) string {
 // errTooMany means that a tree was not counted completely.
 var errTooMany = errors.New("it has more files and directories than are counted")
 
-// used counts the contents of a directory, see count. A missing directory counts as nothing.
+// used counts a directory's contents, see count. A missing directory counts as nothing.
 // Everything counted before an error counts.
 func (m *measurer) used(ctx context.Context, dir string) tree {
 	count := counter{seen: map[file]bool{}}
@@ -344,7 +344,7 @@ func (m *measurer) used(ctx context.Context, dir string) tree {
 	return count.tree(ctx, err)
 }
 
-// count adds up the contents of a directory. It follows no link, enters no other file system, and
+// count adds up a directory's contents. It follows no link, enters no other file system, and
 // counts a file with several names once.
 //
 // A walk may miss a file that is renamed during the walk, and a container can make it miss all

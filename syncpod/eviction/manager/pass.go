@@ -47,7 +47,7 @@ func (m *Manager) beginPass(ctx context.Context, pods []Pod, now time.Time) {
 	})
 }
 
-// endPass stores the result of the measurement in progress, and reports whether it has ended.
+// endPass stores the measurement's result in progress, and reports whether it has ended.
 func (m *Manager) endPass(ctx context.Context, patience time.Duration) bool {
 	if m.pass == nil {
 		return false

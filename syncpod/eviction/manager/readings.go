@@ -62,7 +62,7 @@ func layout(n stats.Node) eviction.Layout {
 	return eviction.SplitDisk
 }
 
-// usageOf returns the usage of a pod, nil if unknown.
+// usageOf returns a pod's usage, nil if unknown.
 func usageOf(read []stats.Pod, uid types.UID) *eviction.Usage {
 	for i := range read {
 		p := &read[i]

@@ -1,4 +1,4 @@
-// Package handler runs the lifecycle handlers of containers, postStart and preStop.
+// Package handler runs the lifecycle container handlers, postStart and preStop.
 //
 // A handler executes a command in the container, sends an HTTP request, or sleeps (KEP-3960).
 // tcpSocket exists in the API for compatibility only, and is rejected.
@@ -13,9 +13,9 @@
 // # Time
 //
 // [Runner.Run] has no timeout of its own. It ends with its context, whatever the command or the
-// endpoint does, and leaves no goroutine behind, so a limit such as the grace period of a stop is
-// kept. The context's deadline is also passed to the runtime as the command's timeout, for runtimes
-// that do not end a command when the call is cancelled.
+// endpoint does, and leaves no goroutine behind, so a limit such as a stop's grace period is kept.
+// The context's deadline is also passed to the runtime as the command's timeout, for runtimes that
+// do not end a command when the call is cancelled.
 //
 // There are two exceptions: an Execer or a Dial function that does not return when its context
 // ends, and a host given by name, which Go's resolver may continue to look up for a while.

@@ -7,7 +7,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// Action is the kind of a handler, by the name of its field in the API.
+// Action is the kind of a handler, by its field's name in the API.
 type Action string
 
 // The actions.

@@ -83,14 +83,14 @@ type Request struct {
 	HTTPFallback bool
 }
 
-// Result is the output of a handler. It may contain secrets.
+// Result is a handler's output. It may contain secrets.
 type Result struct {
 	// Output is the end of an exec's output, stdout followed by stderr, or the beginning of an
 	// httpGet's response body.
 	Output []byte
 	// Truncated means that there was more.
 	Truncated bool
-	// StatusCode is the status of the last response to an httpGet, 0 if there was none.
+	// StatusCode is the last response's status to an httpGet, 0 if there was none.
 	StatusCode int
 	// OtherHost means that the response is a redirect to another host, which was not followed.
 	OtherHost bool

@@ -16,8 +16,8 @@ func Class(pod *v1.Pod) v1.PodQOSClass {
 	return FromSpec(&pod.Spec)
 }
 
-// FromSpec returns the quality of service that follows from the resources of a pod, whatever its status says. Only
-// CPU and memory count, and only amounts above zero. A pod is Guaranteed if all its containers limit both, and all
+// FromSpec returns the quality of service that follows from a pod's resources, whatever its status says. Only CPU
+// and memory count, and only amounts above zero. A pod is Guaranteed if all its containers limit both, and all
 // requests equal the limits. It is BestEffort if no container has a request or a limit for either. Otherwise it is
 // Burstable. Pod-level resources replace those of the containers (KEP-2837); ephemeral containers have none.
 func FromSpec(spec *v1.PodSpec) v1.PodQOSClass {

@@ -1,5 +1,5 @@
-// Package resources computes whether the requests of pods fit on a node. The admission of pods, in-place resize and preemption
-// use it, so that they count alike.
+// Package resources computes whether the requests of pods fit on a node. The pod admission, in-place resize and preemption use
+// it, so that they count alike.
 package resources
 
 import (

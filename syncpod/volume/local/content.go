@@ -25,7 +25,7 @@ type file struct {
 	got time.Time
 }
 
-// content is the desired files of a volume.
+// content is a volume's desired files.
 type content struct {
 	config *Config
 	fixed  *fixed
@@ -35,9 +35,9 @@ type content struct {
 	owners    owners
 	// files has the files by their paths in the volume.
 	files map[string]file
-	// dirs has the directories of the files, each with one of its files.
+	// dirs has the files' directories, each with one of its files.
 	dirs map[string]string
-	// room is the remaining room for the files of the pod's volumes.
+	// room is the remaining room for the pod's volume files.
 	room *room
 	// secret is set if any of them may hold a secret.
 	secret bool
@@ -232,8 +232,8 @@ func (c *content) besideOthers(name string) error {
 	return nil
 }
 
-// cleanPath validates the path of a file. Names that begin with .. are reserved for the volume's
-// own links.
+// cleanPath validates a file's path. Names that begin with .. are reserved for the volume's own
+// links.
 func cleanPath(name string) (string, error) {
 	if err := hostfs.Relative("path of a file", name); err != nil {
 		return "", err

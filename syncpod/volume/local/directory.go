@@ -10,7 +10,7 @@ import (
 	"github.com/podsync/podsync/runtime/hostfs/mounts"
 )
 
-// directory is the desired directory of a volume.
+// directory is a volume's desired directory.
 type directory struct {
 	path string
 	access

@@ -13,9 +13,9 @@
 // fsGroupChangePolicy has no effect on these kinds of volumes. hostPaths are not changed, and an
 // emptyDir is not changed after its creation.
 //
-// The file of a token is more restricted: its mode is 0600, or 0640 with an fsGroup, and its owner
-// the user of all containers of the pod. The mode of the volume applies only without an fsGroup and
-// without such a user (KEP-2451).
+// A token's file is more restricted: its mode is 0600, or 0640 with an fsGroup, and its owner the user
+// of all containers of the pod. The mode of the volume applies only without an fsGroup and without such
+// a user (KEP-2451).
 //
 // # Mounts
 //

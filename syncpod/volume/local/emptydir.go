@@ -56,9 +56,9 @@ func (v *Volumes) memoryOf(source *v1.EmptyDirVolumeSource, pod *v1.PodSpec) (me
 	return memory{}, fmt.Errorf("emptyDir.medium %q is not supported", source.Medium)
 }
 
-// memorySize returns the size of an emptyDir in memory: its limit or the sum of the memory limits of the containers,
-// whichever is less (kubernetes #94444). A pod without memory limits may use the node's allocatable memory. It returns 0 if
-// none of the three is known.
+// memorySize returns the size of an emptyDir in memory: its limit or the sum of the containers' memory limits, whichever is
+// less (kubernetes #94444). A pod without memory limits may use the node's allocatable memory. It returns 0 if none of the
+// three is known.
 func (v *Volumes) memorySize(limit *resource.Quantity, pod *v1.PodSpec) (size int64) {
 	size = v.config.Allocatable.Memory().Value()
 	for _, other := range []*resource.Quantity{podresources.Total(pod, podresources.Limits, v1.ResourceMemory), limit} {

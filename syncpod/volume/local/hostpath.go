@@ -12,7 +12,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// checkHostPath checks that the path matches its type, or creates it. The messages of events are a
+// checkHostPath checks that the path matches its type, or creates it. Event messages are a
 // kubelet's, because users search for them.
 func checkHostPath(source *v1.HostPathVolumeSource) error {
 	path := filepath.FromSlash(source.Path)

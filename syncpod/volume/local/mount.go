@@ -17,8 +17,8 @@ import (
 	"github.com/podsync/podsync/syncpod/container/env"
 )
 
-// Mounts returns the mounts of a container, in the order of its spec, of the
-// volumes that SetUp has made below the pod's directory dir.
+// Mounts returns a container's mounts, in its spec's order, of the volumes that
+// SetUp has made below the pod's directory dir.
 func (v *Volumes) Mounts(_ context.Context, req container.MountRequest, dir string) (container.Mounts, error) {
 	if req.Pod == nil || req.Container == nil {
 		return container.Mounts{}, errors.New("volumes: MountRequest.Pod and Container are required")
@@ -141,7 +141,7 @@ func (v *Volumes) hostPathOf(req container.MountRequest, index int, dir, volume 
 	return "", fmt.Errorf("subPath %q: %w", below, err)
 }
 
-// withoutPath returns only the reason of a failure: a path from a subPathExpr may contain a Secret.
+// withoutPath returns only a failure's reason: a path from a subPathExpr may contain a Secret.
 func withoutPath(err error) error {
 	var path *fs.PathError
 	var link *os.LinkError

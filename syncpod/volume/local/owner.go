@@ -123,7 +123,7 @@ func (o owners) file(f file) access {
 }
 
 // token returns the mode of a file with a token. If the file has owners, only they may read it. file adds the
-// permissions of the group.
+// group's permissions.
 func (o owners) token(mode int32) int32 {
 	if o == (owners{group: keep, user: keep}) {
 		return mode

@@ -29,7 +29,7 @@ func (v *Volumes) provides(vol *v1.Volume) bool {
 }
 
 // setUpByPlugin makes the plugin mount all its volumes concurrently, because each may wait for a driver. Those that are
-// mounted already have the time of short. The returned function waits for the error of one volume.
+// mounted already have the time of short. The returned function waits for one volume's error.
 func (v *Volumes) setUpByPlugin(ctx, short context.Context, pod *v1.Pod, dir string) (wait func(*v1.Volume) error) {
 	var running sync.WaitGroup
 	used := mounted(pod)
@@ -59,7 +59,7 @@ func (v *Volumes) isSetUp(pod *v1.Pod, vol *v1.Volume, dir string) bool {
 var errNotSetUp = errors.New("it has not been set up")
 
 // checkSetUp returns an error if a volume of the agent's is incomplete: its files are not published, or were in memory and are
-// lost, or the path of the node is not of the requested type.
+// lost, or the node's path is not of the requested type.
 func checkSetUp(vol *v1.Volume, place string) error {
 	switch {
 	case vol.HostPath != nil:

@@ -67,7 +67,7 @@ func (v *Volumes) refresh(ctx context.Context, pod *v1.Pod, vol *v1.Volume, dir 
 	return c.next, errors.Join(c.stale...)
 }
 
-// update updates the files of a volume, within the remaining limit.
+// update updates a volume's files, within the remaining limit.
 func (v *Volumes) update(ctx context.Context, pod *v1.Pod, vol *v1.Volume, dir string, left *room) (*content, error) {
 	path, err := pathOf(vol, dir)
 	if err != nil {
@@ -87,7 +87,7 @@ func (v *Volumes) update(ctx context.Context, pod *v1.Pod, vol *v1.Volume, dir s
 	return c, c.write()
 }
 
-// withShare returns the context for the update of one volume: it has half of the remaining time, or all of it for the last
+// withShare returns the context for one volume's update: it has half of the remaining time, or all of it for the last
 // volume.
 func withShare(ctx context.Context, others int) (context.Context, context.CancelFunc) {
 	deadline, ok := ctx.Deadline()

@@ -19,7 +19,7 @@ const subPathsDir = "volume-subpaths"
 type pinPath struct {
 	dir, volume, container string
 	index                  int
-	// updated means that the files of the volume are replaced while containers have it mounted.
+	// updated means that the volume's files are replaced while containers have it mounted.
 	updated bool
 }
 
@@ -28,7 +28,7 @@ func (p pinPath) path() (string, error) {
 	return filepath.Join(p.dir, subPathsDir, p.volume, p.container, strconv.Itoa(p.index)), err
 }
 
-// pins are the paths at which subPaths are mounted for the start of one container. If a container can write to such a
+// pins are the paths at which subPaths are mounted for one container's start. If a container can write to such a
 // directory, it can rename it, and the new path, of any length, is in the table of mounts that every process of the
 // node reads; runc starts no container if a line has 64 KiB. So a pin of a writable directory ends with the start.
 type pins []string
@@ -63,7 +63,7 @@ func unmountPin(place string) error {
 	return mounts.Detach(place)
 }
 
-// subPath returns the path on the node of a path in a volume. Symbolic links cannot lead out of the volume. A
+// subPath returns the path on a path's node in a volume. Symbolic links cannot lead out of the volume. A
 // missing directory is created. If the pin ends with the start, subPath adds it to kept.
 func (v *Volumes) subPath(volume, below string, at pinPath, kept *pins) (string, error) {
 	root, err := os.OpenRoot(volume + onlyDir)

@@ -18,8 +18,8 @@ import (
 // maxKept is the maximum number of bytes of an existing file that is kept.
 const maxKept = 1 << 20
 
-// token adds the file of a token: the existing one, until it must be renewed. If the renewal fails,
-// it is used until it expires, and then the last one that Tokens returned.
+// token adds a token's file: the existing one, until it must be renewed. If the renewal fails, it
+// is used until it expires, and then the last one that Tokens returned.
 func (c *content) token(ctx context.Context, ask *v1.ServiceAccountTokenProjection, mode int32) error {
 	c.secret = true
 	if c.config.Tokens == nil {
@@ -57,7 +57,7 @@ func (c *content) token(ctx context.Context, ask *v1.ServiceAccountTokenProjecti
 	return nil
 }
 
-// lastFile returns a file that the volume already has, or the zero file. Its age is the age of the content.
+// lastFile returns a file that the volume already has, or the zero file. Its age is the content's age.
 func (c *content) lastFile(name string) file {
 	root, err := os.OpenRoot(c.path)
 	if err != nil {

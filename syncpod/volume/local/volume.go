@@ -21,8 +21,8 @@ import (
 // Config configures a [Volumes]. The zero Config is for volumes that need nothing from outside the
 // pod.
 type Config struct {
-	// ConfigMaps, Secrets and Tokens provide the contents of volumes. A volume that needs a nil one
-	// is an error.
+	// ConfigMaps, Secrets and Tokens provide volume contents. A volume that needs a nil one is an
+	// error.
 	ConfigMaps env.ConfigMaps
 	Secrets    env.Secrets
 	Tokens     volumedir.Tokens

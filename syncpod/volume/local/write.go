@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// filesDirMode is the mode of the directories of files, which any user may read.
+	// filesDirMode is the mode of file directories, which any user may read.
 	filesDirMode = 0o755
 	// dataLink leads to the version that counts. Programs that watch their files
 	// for updates watch for it.
@@ -94,7 +94,7 @@ func (c *content) isIn(root *os.Root, version string) bool {
 	return err == nil && found == len(c.files)
 }
 
-// following returns the name of the next version.
+// following returns the next version's name.
 func following(version string) string {
 	n, err := strconv.ParseUint(strings.TrimPrefix(version, ".."), 10, 64)
 	if err != nil {

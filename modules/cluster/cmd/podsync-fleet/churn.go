@@ -54,7 +54,7 @@ func (c *churn) run(ctx context.Context) {
 	}
 }
 
-// fail makes the failures of one node in one second.
+// fail makes one node's failures in one second.
 func (c *churn) fail(ctx context.Context, n *fleet.Node) {
 	if c.crashes > 0 {
 		crash(c.random, n, c.crashes/3600)

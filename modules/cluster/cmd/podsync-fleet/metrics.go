@@ -18,7 +18,7 @@ var (
 	requestsDesc = prometheus.NewDesc("podsync_fleet_apiserver_requests_total", "Requests of the fleet to the API server. The code of a request without a response is <error>.", []string{"verb", "resource", "code"}, nil)
 )
 
-// registry returns the metrics of a fleet.
+// registry returns a fleet's metrics.
 func (r *report) registry() *prometheus.Registry {
 	all := prometheus.NewRegistry()
 	all.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), r.toReady, r.toGone, r)

@@ -19,7 +19,7 @@ import (
 	"github.com/podsync/podsync/modules/cluster/internal/gate"
 )
 
-// A report collects the states of the pods of the fleet.
+// A report collects the fleet's pod states.
 type report struct {
 	counts func() map[gate.RequestType]int
 	out    io.Writer
@@ -47,7 +47,7 @@ func newReport(counts func() map[gate.RequestType]int, out io.Writer) *report {
 	}
 }
 
-// podChanged records the state of a pod, which the fleet's watch of pods reports.
+// podChanged records a pod's state, which the fleet's watch of pods reports.
 func (r *report) podChanged(pod *v1.Pod, gone bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -100,7 +100,7 @@ func (r *report) printLines(ctx context.Context, every time.Duration) {
 	}
 }
 
-// phases counts the pods of the fleet.
+// phases counts the fleet's pods.
 func (r *report) phases() map[v1.PodPhase]int {
 	r.mu.Lock()
 	defer r.mu.Unlock()

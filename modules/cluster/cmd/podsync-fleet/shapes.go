@@ -24,7 +24,7 @@ type shape struct {
 	Capacity v1.ResourceList   `json:"capacity"` // cpu, memory, ephemeral-storage, and devices by their names
 }
 
-// shapes returns the nodes of the fleet: it repeats the shapes of the file.
+// shapes returns the fleet's nodes: it repeats the file's shapes.
 func shapes(o options) ([]fleet.Spec, error) {
 	all := []shape{{Count: 1}}
 	if o.shapes != "" {

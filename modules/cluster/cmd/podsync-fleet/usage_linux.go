@@ -17,7 +17,7 @@ func processCPU() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// residentBytes returns the resident memory of this process in bytes.
+// residentBytes returns this process's resident memory in bytes.
 func residentBytes() int {
 	text, err := os.ReadFile("/proc/self/statm")
 	if fields := strings.Fields(string(text)); err == nil && len(fields) > 1 {

@@ -13,7 +13,7 @@ import (
 const (
 	// addressInterval is the interval of checks of the node's address.
 	addressInterval = 10 * time.Second
-	// routeTimeout is the timeout of a check, which resolves the name of the API server.
+	// routeTimeout is a check's timeout, which resolves the name of the API server.
 	routeTimeout = 5 * time.Second
 )
 
@@ -24,8 +24,8 @@ type foundAddress struct {
 	guessed bool
 }
 
-// addresses returns the addresses of the node: the values of --node-ip, or else the source address of the route to the
-// API server.
+// addresses returns the node's addresses: the values of --node-ip, or else the source address of the route to the API
+// server.
 func (a *agent) addresses() []netip.Addr {
 	if found := a.found.Load(); found != nil {
 		return found.ips
@@ -33,11 +33,11 @@ func (a *agent) addresses() []netip.Addr {
 	return a.ips
 }
 
-// watchAddress replaces the address of the node until ctx ends, unless an option sets it. It replaces a guessed address
-// as soon as there is a route to the API server, and any other address once no interface has it, because DHCP may
-// assign another node. It keeps an address that an interface still has: with several servers or temporary IPv6
-// addresses the route may change each time, and with it the addresses of the Node and its pods. While there is no
-// route, the last address stays.
+// watchAddress replaces the node's address until ctx ends, unless an option sets it. It replaces a guessed address as
+// soon as there is a route to the API server, and any other address once no interface has it, because DHCP may assign
+// another node. It keeps an address that an interface still has: with several servers or temporary IPv6 addresses the
+// route may change each time, and with it the addresses of the Node and its pods. While there is no route, the last
+// address stays.
 func (a *agent) watchAddress(ctx context.Context) error {
 	if len(a.ips) > 0 {
 		return nil
@@ -52,7 +52,7 @@ func (a *agent) watchAddress(ctx context.Context) error {
 	}
 }
 
-// checkAddress replaces the address of the node if necessary.
+// checkAddress replaces the node's address if necessary.
 func (a *agent) checkAddress(ctx context.Context) {
 	found := a.found.Load()
 	if found != nil && !found.guessed {
@@ -89,7 +89,7 @@ func (a *agent) findAddress() error {
 	return errors.Join(err, interfacesErr)
 }
 
-// interfaceAddresses returns the addresses of the node's interfaces.
+// interfaceAddresses returns the node's interface addresses.
 func interfaceAddresses() ([]netip.Addr, error) {
 	addresses, err := net.InterfaceAddrs()
 	var ips []netip.Addr

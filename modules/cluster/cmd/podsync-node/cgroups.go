@@ -17,7 +17,7 @@ import (
 	"github.com/podsync/podsync/syncpod/cgroup/tree"
 )
 
-// cgroups creates the manager of the pods' cgroups.
+// cgroups creates the pods' cgroup manager.
 func (a *agent) cgroups(ctx context.Context, enforced v1.ResourceList) (syncpod.Cgroups, error) {
 	driver, err := tree.DriverOf(ctx, a.runtime)
 	if err != nil {
@@ -29,7 +29,7 @@ func (a *agent) cgroups(ctx context.Context, enforced v1.ResourceList) (syncpod.
 	return a.cgroupsWith(ctx, driver, enforced)
 }
 
-// cgroupsWith creates the manager for a driver, and enforces the reservations of the configuration.
+// cgroupsWith creates the manager for a driver, and enforces the configuration's reservations.
 func (a *agent) cgroupsWith(ctx context.Context, driver cgroup.Driver, enforced v1.ResourceList) (*tree.Tree, error) {
 	t, err := tree.New(a.cgroupConfig(driver, enforced))
 	if err != nil {
@@ -51,7 +51,7 @@ func (a *agent) cgroupsWith(ctx context.Context, driver cgroup.Driver, enforced 
 	return t, nil
 }
 
-// cgroupConfig returns the configuration of the pods' cgroups with the driver of the runtime.
+// cgroupConfig returns the configuration of the pods' cgroups with the runtime's driver.
 func (a *agent) cgroupConfig(driver cgroup.Driver, enforced v1.ResourceList) tree.Config {
 	c := tree.Config{State: filepath.Join(a.root, "cgroups"), Driver: driver, NoCPUQuota: !*a.kubelet.CPUCFSQuota, PodPIDs: max(*a.kubelet.PodPidsLimit, 0), Log: a.log}
 	if driver == cgroup.Systemd {

@@ -19,12 +19,12 @@ import (
 type identity struct {
 	// configDir is the directory of the configuration's drop-ins.
 	configDir string
-	// endpoint, providerID and taints replace the fields of the configuration if they are set.
+	// endpoint, providerID and taints replace the configuration's fields if they are set.
 	endpoint, providerID string
 	taints               []v1.Taint
 	// labels are the labels with which the Node is registered.
 	labels map[string]string
-	// credentialConfig is the configuration file of credential providers, and credentialDir the directory of their plugins.
+	// credentialConfig is the configuration file of credential providers, and credentialDir their plugins' directory.
 	credentialConfig, credentialDir string
 	// externalCloud means that a cloud controller manager completes the Node.
 	externalCloud bool
@@ -43,7 +43,7 @@ func (i *identity) define(flags *flag.FlagSet) {
 	flags.String("pod-infra-container-image", "", "`image`, accepted because kubeadm sets it, and not used: the runtime chooses the image of sandboxes")
 }
 
-// sources returns the sources of the configuration.
+// sources returns the configuration's sources.
 func (o *options) sources() config.Sources {
 	return config.Sources{File: o.config, DropIns: o.configDir, Flags: func(c *kubelet.KubeletConfiguration) {
 		if o.endpoint != "" {
@@ -66,8 +66,8 @@ func (i *identity) setCloud(name string) error {
 	return nil
 }
 
-// setLabels rejects labels that a kubelet rejects: a node may set only some labels in the namespaces of Kubernetes, and
-// the admission plugin NodeRestriction rejects the others.
+// setLabels rejects labels that a kubelet rejects: a node may set only some labels in Kubernetes' namespaces, and the
+// admission plugin NodeRestriction rejects the others.
 func (i *identity) setLabels(text string) error {
 	i.labels = map[string]string{}
 	for part := range strings.SplitSeq(text, ",") {

@@ -11,7 +11,7 @@ import (
 	client "github.com/prometheus/client_golang/prometheus"
 )
 
-// apiMetrics are the metrics of requests to the API server and of the certificates of the node. They have the names of a
+// apiMetrics are request metrics to the API server and of the node's certificates. They have the names of a
 // kubelet's metrics, which the alerts and dashboards of kubernetes-mixin use.
 type apiMetrics struct {
 	requests                   *client.CounterVec

@@ -12,18 +12,18 @@ import (
 	"time"
 )
 
-// options are the flags of the program.
+// options are the program's flags.
 type options struct {
 	identity
 	config, kubeconfig, bootstrap, root, certDir, name string
-	// checkpointKey is the path of a file with a key, then optionally a comma and the path of the file with the previous key.
+	// checkpointKey is the path of a file with a key, then optionally a comma and the file's path with the previous key.
 	checkpointKey string
 	ips           []netip.Addr
-	// forget disables the checkpoint of pods. forgetAfter is the age above which the checkpoint is
+	// forget disables the pod checkpoint. forgetAfter is the age above which the checkpoint is
 	// ignored, 0 for any age.
 	forget      bool
 	forgetAfter time.Duration
-	// adopt means that the agent adopts the pods of a kubelet.
+	// adopt means that the agent adopts a kubelet's pods.
 	adopt bool
 }
 

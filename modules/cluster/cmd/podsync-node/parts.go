@@ -150,8 +150,8 @@ func (a *agent) checkpoint(p *parts) (*source.Checkpoint, error) {
 	return source.NewCheckpoint(c)
 }
 
-// checkpointDir returns the directory of the checkpoint. Agents before v0.1.0 named it "remembered".
-// If that directory exists, such an agent ran last, so its checkpoint replaces the other one.
+// checkpointDir returns the checkpoint's directory. Agents before v0.1.0 named it "remembered". If
+// that directory exists, such an agent ran last, so its checkpoint replaces the other one.
 func checkpointDir(root string) (string, error) {
 	dir, old := filepath.Join(root, "checkpoint"), filepath.Join(root, "remembered")
 	if _, err := os.Lstat(old); errors.Is(err, fs.ErrNotExist) {
@@ -363,7 +363,7 @@ func (a *agent) sync(ctx context.Context, room nodeResources, events record.Even
 	return c, err
 }
 
-// images configures the pulls of images.
+// images configures image pulls.
 func (a *agent) images() (c image.Settings, err error) {
 	c.Runtime, c.MaxParallelPulls = pullsOf(a.runtime, a.kubelet), a.parallelPulls()
 	c.ShareImages, c.VerifyPreloaded, err = config.Images(a.kubelet)

@@ -24,13 +24,13 @@ type resolver struct {
 	failed  func(error)
 
 	mu sync.Mutex
-	// last is the last configuration that could be read, and err the error of the last attempt.
+	// last is the last configuration that could be read, and err the last attempt's error.
 	last sandbox.NodeDNS
 	err  error
 }
 
-// newResolver returns a resolver of the node's configuration. If the file cannot be read, the resolver records an event
-// of the node, as a kubelet does, and logs the error, once until the file can be read again.
+// newResolver returns a resolver of the node's configuration. If the file cannot be read, the resolver records a node
+// event, as a kubelet does, and logs the error, once until the file can be read again.
 func newResolver(k *kubelet.KubeletConfiguration, name string, log logr.Logger, events record.EventRecorder) (*resolver, error) {
 	node := &v1.ObjectReference{APIVersion: "v1", Kind: "Node", Name: name, UID: types.UID(name)}
 	r := &resolver{path: *k.ResolverConfig, cluster: sandbox.NodeDNS{ClusterServers: k.ClusterDNS, ClusterDomain: k.ClusterDomain}}

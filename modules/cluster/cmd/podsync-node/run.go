@@ -43,7 +43,7 @@ type agent struct {
 	kubelet *kubelet.KubeletConfiguration
 	client  *certificates.Client
 	kube    kubernetes.Interface
-	// reviews authenticates and authorizes peers, heartbeats renews the lease and the status of the node, and recorder
+	// reviews authenticates and authorizes peers, heartbeats renews the lease and the node's status, and recorder
 	// writes events. Each has a rate limit of its own, so that none of them delays another or kube.
 	reviews, heartbeats, recorder kubernetes.Interface
 	// heartbeatFailed closes the connections of heartbeats.
@@ -75,7 +75,7 @@ type agent struct {
 	devicePlugins string
 }
 
-// newLog returns the log of the node, on standard error.
+// newLog returns the node's log, on standard error.
 func newLog() logr.Logger { return lines.Bound(klog.Background()) }
 
 // run runs the node until ctx ends.
@@ -207,7 +207,7 @@ func (a *agent) run(ctx context.Context) error {
 		func(ctx context.Context) error { resident.ReleaseAfterStart(ctx, a.log); return nil })
 }
 
-// join registers the node, and then runs the parts that need the API server. The checkpoint of pods does not need it.
+// join registers the node, and then runs the parts that need the API server. The pod checkpoint does not need it.
 func (a *agent) join(ctx context.Context, p *parts) error {
 	if err := a.client.Ready(ctx); err != nil {
 		return err

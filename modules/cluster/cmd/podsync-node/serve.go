@@ -83,7 +83,7 @@ func (a *agent) serve(ctx context.Context, p *parts) error {
 	})
 }
 
-// nodeLogs returns the directory of the machine's logs, as a kubelet serves it, or "" if enableSystemLogHandler is false.
+// nodeLogs returns the machine's log directory, as a kubelet serves it, or "" if enableSystemLogHandler is false.
 func nodeLogs(k *kubelet.KubeletConfiguration) string {
 	if !*k.EnableSystemLogHandler {
 		return ""

@@ -12,10 +12,10 @@ import (
 )
 
 const (
-	// shutdownMargin is the time that remains for the last steps of a shutdown after the pods have stopped, such as the
+	// shutdownMargin is the time that remains for a shutdown's last steps after the pods have stopped, such as the
 	// write of their last statuses.
 	shutdownMargin = 5 * time.Second
-	// notReadyTimeout is the timeout, at the start of a shutdown, for reporting to the API server that the node is not ready.
+	// notReadyTimeout is the timeout, at a shutdown's start, for reporting to the API server that the node is not ready.
 	notReadyTimeout = 2 * time.Second
 	shuttingDown    = "node is shutting down"
 )

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// collector is the default endpoint of the trace collector.
+	// collector is the trace collector's default endpoint.
 	collector = "localhost:4317"
 	// lastSpans is the timeout for sending the last spans when the agent stops.
 	lastSpans = 2 * time.Second

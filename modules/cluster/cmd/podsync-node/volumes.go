@@ -40,7 +40,7 @@ func (a *agent) mountVolumes(ctx context.Context, p *parts) error {
 	return nil
 }
 
-// keepVolumes updates the API objects of volumes until ctx ends, once the node is registered.
+// keepVolumes updates the API volume objects until ctx ends, once the node is registered.
 func (p *parts) keepVolumes(ctx context.Context) {
 	select {
 	case <-ctx.Done():

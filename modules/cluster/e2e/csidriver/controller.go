@@ -16,7 +16,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// topologyKey is the label of the node to which volumes are bound.
+// topologyKey is the node's label to which volumes are bound.
 const topologyKey = "topology.hostpath.csi/node"
 
 func (d *driver) ControllerGetCapabilities(context.Context, *csipb.ControllerGetCapabilitiesRequest) (*csipb.ControllerGetCapabilitiesResponse, error) {
@@ -60,7 +60,7 @@ func (d *driver) segment() *csipb.Topology {
 	return &csipb.Topology{Segments: map[string]string{topologyKey: d.node}}
 }
 
-// create makes the directory or file of a volume, with the content of the source if it is not empty.
+// create makes the directory or file of a volume, with the source's content if it is not empty.
 func (d *driver) create(v *volume, source string) error {
 	if strings.Contains(v.ID, "/") {
 		return status.Errorf(codes.InvalidArgument, "the name of a volume contains a slash: %q", v.ID)
@@ -82,7 +82,7 @@ func (d *driver) create(v *volume, source string) error {
 func (d *driver) fill(v, from *volume) error {
 	if !v.Block {
 		if from == nil {
-			return os.Mkdir(d.path(v), 0o777) // the containers of the tests have several users
+			return os.Mkdir(d.path(v), 0o777) // the tests' containers have several users
 		}
 		return exec.Command("cp", "-a", d.path(from), d.path(v)).Run()
 	}

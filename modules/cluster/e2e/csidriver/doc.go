@@ -12,7 +12,7 @@
 //	csidriver probe        serves /healthz; replaces livenessprobe
 //	csidriver idle         waits for a signal; replaces csi-snapshotter, because no test of snapshots runs
 //
-// The driver checks the order of the calls: it refuses to publish a volume that is not staged, to unstage a volume that is
+// The driver checks the calls' order: it refuses to publish a volume that is not staged, to unstage a volume that is
 // published, and to delete a volume that is in use. So a test fails if the agent of the node violates the protocol.
 //
 // The controllers list their objects once a second. They do what the tests of the node side need: neither topology nor

@@ -17,7 +17,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// settings are the flags of the driver.
+// settings are the driver's flags.
 type settings struct {
 	name, node, directory string
 	limit                 int64
@@ -36,7 +36,7 @@ type driver struct {
 	volumes map[string]*volume // by ID
 }
 
-// A volume is a directory, or a file with the content of a block device. It is stored as JSON.
+// A volume is a directory, or a file with a block device's content. It is stored as JSON.
 type volume struct {
 	ID               string
 	Size             int64
@@ -74,7 +74,7 @@ func runDriver(ctx context.Context, args []string) error {
 		return forward(ctx, listener, strings.TrimPrefix(*proxy, "tcp://"))
 	}
 	d := &driver{settings: s}
-	d.directory = filepath.Join(s.directory, s.name) // drivers of several tests share the directory of the host
+	d.directory = filepath.Join(s.directory, s.name) // drivers of several tests share the host's directory
 	if err := d.load(); err != nil {
 		return err
 	}
@@ -114,7 +114,7 @@ func outOfOrder(text, id string) error  { return status.Errorf(codes.FailedPreco
 func missing(field string) error        { return status.Errorf(codes.InvalidArgument, "%s is missing", field) }
 func internal(err error) error          { return status.Error(codes.Internal, err.Error()) }
 
-// load reads the volumes of an earlier process.
+// load reads an earlier process's volumes.
 func (d *driver) load() error {
 	d.volumes = map[string]*volume{}
 	if err := os.MkdirAll(d.directory, 0o755); err != nil {

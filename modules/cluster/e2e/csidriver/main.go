@@ -88,12 +88,12 @@ func runProbe(ctx context.Context, args []string) error {
 	return server.ListenAndServe()
 }
 
-// dial connects to the socket of a driver.
+// dial connects to a driver's socket.
 func dial(socket string) (*grpc.ClientConn, error) {
 	return grpc.NewClient("unix://"+strings.TrimPrefix(socket, "unix://"), grpc.WithTransportCredentials(insecure.NewCredentials()))
 }
 
-// listen listens at a socket, and removes the socket of an earlier process.
+// listen listens at a socket, and removes an earlier process's socket.
 func listen(path string) (net.Listener, error) {
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err

@@ -129,7 +129,7 @@ func (d *driver) NodeUnpublishVolume(_ context.Context, req *csipb.NodeUnpublish
 	if !published {
 		return &csipb.NodeUnpublishVolumeResponse{}, nil
 	}
-	// EINVAL: nothing is mounted there. The mount may be in the mount namespace of an earlier container.
+	// EINVAL: nothing is mounted there. The mount may be in an earlier container's mount namespace.
 	if err := syscall.Unmount(target, 0); err != nil && !errors.Is(err, syscall.EINVAL) && !errors.Is(err, os.ErrNotExist) {
 		return nil, internal(fmt.Errorf("unmount %s: %w", target, err))
 	}

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// provisionerOf names the provisioner of a claim, nodeOf the node that the scheduler has chosen for it, and
+	// provisionerOf names a claim's provisioner, nodeOf the node that the scheduler has chosen for it, and
 	// provisionedBy the provisioner of a PersistentVolume.
 	provisionerOf, nodeOf, provisionedBy = "volume.kubernetes.io/storage-provisioner", "volume.kubernetes.io/selected-node", "pv.kubernetes.io/provisioned-by"
 	// ownParameters is the prefix of the parameters of a StorageClass that the driver does not get.

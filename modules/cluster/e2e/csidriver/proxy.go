@@ -9,7 +9,7 @@ import (
 	"net"
 )
 
-// forward connects each client of a socket to a connection that the process of the tests has opened in advance.
+// forward connects each client of a socket to a connection that the tests' process has opened in advance.
 func forward(ctx context.Context, clients net.Listener, address string) error {
 	drivers, err := net.Listen("tcp", address)
 	if err != nil {

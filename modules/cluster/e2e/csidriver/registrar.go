@@ -13,7 +13,7 @@ import (
 	registerapi "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
 )
 
-// runRegistrar serves the registration of a driver to the agent of the node.
+// runRegistrar serves a driver's registration to the node's agent.
 func runRegistrar(ctx context.Context, args []string) error {
 	flags := newFlags("registrar")
 	address := flags.String("csi-address", "", "the driver's socket")
@@ -59,7 +59,7 @@ func driverName(ctx context.Context, conn *grpc.ClientConn) (string, error) {
 	}
 }
 
-// A registrar answers the agent of the node.
+// A registrar answers the node's agent.
 type registrar struct {
 	registerapi.UnimplementedRegistrationServer
 	name, endpoint string

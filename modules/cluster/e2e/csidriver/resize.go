@@ -34,7 +34,7 @@ func resize(ctx context.Context, s *sidecar) error {
 	return errors.Join(errs...)
 }
 
-// expand expands the volume of a claim. If the node must expand the file system, the claim's status says so.
+// expand expands a claim's volume. If the node must expand the file system, the claim's status says so.
 func (s *sidecar) expand(ctx context.Context, c *v1.PersistentVolumeClaim) error {
 	var pv v1.PersistentVolume
 	if err := s.kube.get(ctx, volumesPath+"/"+c.Spec.VolumeName, &pv); err != nil || pv.Spec.CSI == nil || pv.Spec.CSI.Driver != s.name {
@@ -67,7 +67,7 @@ func (s *sidecar) expand(ctx context.Context, c *v1.PersistentVolumeClaim) error
 	return s.kube.patch(ctx, claimPath(c.Namespace, c.Name)+"/status", patch{"status": done})
 }
 
-// resizeStatus records the progress of an expansion in the claim's status.
+// resizeStatus records an expansion's progress in the claim's status.
 func (s *sidecar) resizeStatus(ctx context.Context, c *v1.PersistentVolumeClaim, step v1.ClaimResourceStatus, condition v1.PersistentVolumeClaimConditionType, size string) error {
 	return s.kube.patch(ctx, claimPath(c.Namespace, c.Name)+"/status", patch{"status": patch{
 		"allocatedResources": patch{"storage": size}, "allocatedResourceStatuses": patch{"storage": step},

@@ -36,7 +36,7 @@ func (s spec) name() string {
 	return strings.Join(append(slices.Clone(s.ContainerHierarchyTexts), s.LeafNodeText), " ")
 }
 
-// An agent has the last result of each test by name.
+// An agent has each test's last result by name.
 type agent struct {
 	name  string
 	specs map[string]spec
@@ -86,7 +86,7 @@ func (a agent) add(r report) {
 	}
 }
 
-// table returns the file. A test without a report of an agent has "not run" in the column of the agent.
+// table returns the file. A test without a report of an agent has "not run" in the agent's column.
 func table(about string, date time.Time, agents []agent) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# %s, %s\ntest", about, date.UTC().Format(time.DateOnly))

@@ -41,7 +41,7 @@ func (b *Binder) collectOrphans(ctx context.Context) {
 	}
 }
 
-// orphans returns the pods of nodes that do not exist, by the name of the node.
+// orphans returns the pods of nodes that do not exist, by the node's name.
 func (b *Binder) orphans() map[string][]*v1.Pod {
 	all := map[string][]*v1.Pod{}
 	for _, o := range b.pods.GetStore().List() {

@@ -9,7 +9,7 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// Run runs the tests of a package, for its TestMain, and suppresses client-go's log about unavailable servers. It also
+// Run runs a package's tests, for its TestMain, and suppresses client-go's log about unavailable servers. It also
 // removes client-go's error handlers: they space errors by the time of the last one in the whole process, so that an
 // informer in a bubble sleeps for 26 years after an error outside of the bubble.
 func Run(m *testing.M) int {

@@ -24,7 +24,7 @@ import (
 // runtimeName is the name that the runtimes report.
 const runtimeName = "critest"
 
-// observeInterval is the Interval of a node. It is long, because the machine of a node in memory does not change. The agent
+// observeInterval is the Interval of a node. It is long, because a node's machine in memory does not change. The agent
 // reports changes of the runtime and of the Node object without waiting for it.
 const observeInterval = 30 * time.Second
 

@@ -1,6 +1,6 @@
 // Package fleet runs many nodes in one process: each has a container runtime in memory and a whole agent. All of them
-// share the connections to the API server, one watch of pods and one of Nodes, the watches of ConfigMaps, Secrets,
-// Services and runtime classes, and the recorder of events.
+// share the connections to the API server, one watch of pods and one of Nodes, ConfigMaps' watches, Secrets, Services
+// and runtime classes, and the event recorder.
 //
 //	fleet.go        Fleet: the parts that nodes share
 //	node.go         Node: a machine that is switched on and off, and whose agent is killed and started
@@ -225,7 +225,7 @@ func (f *Fleet) configsChanged() {
 	}
 }
 
-// addressOf returns the address of the n-th node. podsOf returns the prefix of its pods' addresses.
+// addressOf returns the n-th node's address. podsOf returns its pods' address prefix.
 func addressOf(n int) netip.Addr {
 	return netip.AddrFrom4([4]byte{172, byte(16 + n>>16), byte(n >> 8), byte(n)})
 }

@@ -21,7 +21,7 @@ import (
 
 // A Spec describes a node.
 type Spec struct {
-	// Name is the name of the node. Required.
+	// Name is the node's name. Required.
 	Name string
 	// Labels and Taints are set when the Node object is created.
 	Labels map[string]string
@@ -149,7 +149,7 @@ func (n *Node) PowerOff() error {
 	return n.Runtime.Restart(faults.Restart{Sandboxes: faults.EffectStopped, Containers: faults.EffectStopped})
 }
 
-// Explain returns the agent's explanation of the state of a pod.
+// Explain returns the agent's explanation of a pod's state.
 func (n *Node) Explain(pod *v1.Pod) string {
 	r, err := n.running()
 	if err != nil {
@@ -174,7 +174,7 @@ func (n *Node) Exec(ctx context.Context, containerID string, command ...string) 
 	return answer.Stdout, err
 }
 
-// Containers returns the current IDs of the containers of a pod, by name.
+// Containers returns the current IDs of a pod's containers, by name.
 func (n *Node) Containers(ctx context.Context, uid types.UID) (map[string]string, error) {
 	r, err := n.running()
 	if err != nil {

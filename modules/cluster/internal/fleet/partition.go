@@ -82,7 +82,7 @@ func (p *partition) wait(ctx context.Context) error {
 	return fmt.Errorf("read tcp: %w", syscall.ETIMEDOUT)
 }
 
-// runKey is the key of the agent's run in the contexts of its requests. By this key a Transport finds the agent that sends a
+// runKey is the key of the agent's run in its requests' contexts. By this key a Transport finds the agent that sends a
 // request, although all nodes share one client.
 type runKey struct{}
 
@@ -104,7 +104,7 @@ func (t transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return r.Transport(nodeTransport{t.RoundTripper, r.node}).RoundTrip(req)
 }
 
-// A nodeTransport is the transport of one node.
+// A nodeTransport is one node's transport.
 type nodeTransport struct {
 	http.RoundTripper
 	node *Node

@@ -30,7 +30,7 @@ func (t RequestType) Failed() bool {
 	return t.Code == 0 || t.Code >= http.StatusBadRequest
 }
 
-// A Gate is the transport of clients. Its methods may be called concurrently.
+// A Gate is the client transport. Its methods may be called concurrently.
 type Gate struct {
 	next http.RoundTripper
 	// verbAndResource returns those of a request.
@@ -117,7 +117,7 @@ func (g *Gate) roundTrip(req *http.Request) (*http.Response, error) {
 	return answer, nil
 }
 
-// body releases the resources of its request when it is closed.
+// body releases its request's resources when it is closed.
 type body struct {
 	io.ReadCloser
 	end func()

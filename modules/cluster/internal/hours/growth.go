@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// Growth returns the medians of the three thirds of the samples, and an error if the samples of a resource grow: the median of the last third is larger than the median of
-// the second third by more than slack. The first third is ignored, because caches fill in it. Fewer than nine samples are
-// an error.
+// Growth returns the medians of the three thirds of the samples, and an error if the samples of a resource grow: the last third's
+// median is larger than the second third's median by more than slack. The first third is ignored, because caches fill in it.
+// Fewer than nine samples are an error.
 func Growth(name string, samples []float64, slack float64) (medians [3]float64, err error) {
 	third := len(samples) / 3
 	if third < 3 {

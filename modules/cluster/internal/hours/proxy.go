@@ -27,7 +27,7 @@ const (
 
 func (m Mode) String() string { return [...]string{"forward", "drop", "delay", "half-open"}[m] }
 
-// pause is the pause of Delay.
+// pause is Delay's pause.
 const pause = time.Second
 
 // A Proxy forwards connections to a server. Its methods may be called concurrently.

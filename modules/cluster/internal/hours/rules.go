@@ -11,12 +11,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// The limits of the rules. Only calm time counts: time in which all parts of the cluster work.
+// The rules' limits. Only calm time counts: time in which all parts of the cluster work.
 const (
 	// MaxDown is the maximum time for which a container of a ready pod may be down, and for which a restart count may
-	// disagree with the runs of the container.
+	// disagree with the container's runs.
 	MaxDown = 10 * time.Second
-	// MaxOverdue is the maximum time for which a pod may exist after the end of its grace period.
+	// MaxOverdue is the maximum time for which a pod may exist after its grace period's end.
 	MaxOverdue = time.Minute
 )
 
@@ -32,9 +32,9 @@ const (
 	OneInstance Rule = "a container runs twice at the same time"
 	// ReadyRuns: the containers of a ready pod run.
 	ReadyRuns Rule = "a ready pod has a container that is down"
-	// TerminatingEnds: the object of a deleted pod is removed.
+	// TerminatingEnds: a deleted pod's object is removed.
 	TerminatingEnds Rule = "a pod is Terminating for too long"
-	// RestartsAreTrue: a restart count never decreases, and agrees with the runs of the container.
+	// RestartsAreTrue: a restart count never decreases, and agrees with the container's runs.
 	RestartsAreTrue Rule = "a restart count is wrong"
 	// OnlyOnce: a container that must not be restarted runs once.
 	OnlyOnce Rule = "a container that must not be restarted has run again"
@@ -48,7 +48,7 @@ type Container struct {
 	Running        bool
 }
 
-// Runs are the records that the instances of a container have written, regardless of the agent that started them.
+// Runs are the records that a container's instances have written, regardless of the agent that started them.
 type Runs struct {
 	// Started counts the instances. Ran counts the instances that ran for a second.
 	Started, Ran int
@@ -60,7 +60,7 @@ type Key struct {
 	Name string
 }
 
-// A Snapshot is the state of a node at one time.
+// A Snapshot is a node's state at one time.
 type Snapshot struct {
 	At time.Time
 	// Trouble reports whether a part of the cluster was broken at any time since the last snapshot, or
@@ -80,7 +80,7 @@ type Snapshot struct {
 // A Violation is a rule that a snapshot breaks.
 type Violation struct {
 	Rule Rule
-	// Subject is the pod, or the container of the pod.
+	// Subject is the pod, or the pod's container.
 	Subject string
 	// Detail describes the observed state.
 	Detail string
@@ -100,7 +100,7 @@ type History struct {
 type podHistory struct {
 	// faults is Snapshot.Faults before the pod was first seen.
 	faults int
-	// overdue is the calm time that the pod has existed after the end of its grace period.
+	// overdue is the calm time that the pod has existed after its grace period's end.
 	overdue time.Duration
 	// down has, by container, the calm time for which the container has been down while the pod was ready. off has the calm
 	// time for which the container's restart count has disagreed with its runs.

@@ -69,7 +69,7 @@ func (d delay) stop() {
 	}
 }
 
-// arm starts the timer of a delayed key. It is called with mu held.
+// arm starts a delayed key's timer. It is called with mu held.
 func (q *Queue[K]) arm(k K) {
 	at := q.delayed[k].at
 	q.delayed[k] = delay{at, time.AfterFunc(time.Until(at), func() {

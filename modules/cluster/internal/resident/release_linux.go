@@ -41,7 +41,7 @@ func release() error {
 	return lines.Err()
 }
 
-// pageOut drops the pages of a mapping.
+// pageOut drops a mapping's pages.
 func pageOut(start, size uintptr) error {
 	if err := advise(start, size, unix.MADV_RANDOM); err != nil {
 		return err

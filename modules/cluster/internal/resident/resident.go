@@ -1,4 +1,4 @@
-// Package resident reduces the resident memory of a program after its start.
+// Package resident reduces a program's resident memory after its start.
 //
 // The start of a Go program reads many pages of its file once, to initialize packages and to register types, and the kernel
 // maps their neighbours with them. The kernel keeps these pages as long as it has free memory.

@@ -41,7 +41,7 @@ func (s *Store) delete(r request, o metav1.DeleteOptions) (object, error) {
 	return next, s.write(r, old, next)
 }
 
-// graceOf returns the grace period of a deletion in seconds. Only pods that run on a node have one.
+// graceOf returns a deletion's grace period in seconds. Only pods that run on a node have one.
 func graceOf(o object, asked metav1.DeleteOptions) int64 {
 	pod, ok := o.(*v1.Pod)
 	switch {

@@ -27,7 +27,7 @@ type history struct {
 	changes []change
 	// dropped is the version of the newest change that is no longer kept.
 	dropped int64
-	// watches are the open watches by the field of their selector, so that a change is compared only with watches that may
+	// watches are the open watches by their selector's field, so that a change is compared only with watches that may
 	// select it.
 	watches map[string]map[*watcher]bool
 }
@@ -114,7 +114,7 @@ func fieldsOf(o object) fields.Set {
 	return set
 }
 
-// An event is an event of a watch.
+// An event is a watch event.
 type event struct {
 	Type   watch.EventType `json:"type"`
 	Object any             `json:"object"`
@@ -171,7 +171,7 @@ func (w *watcher) take() []event {
 	return events
 }
 
-// bookmark returns the bookmark that ends the initial events of a watch.
+// bookmark returns the bookmark that ends a watch's initial events.
 func bookmark(version int64, gvk schema.GroupVersionKind) event {
 	return event{watch.Bookmark, &metav1.PartialObjectMetadata{
 		TypeMeta: metav1.TypeMeta{APIVersion: gvk.GroupVersion().String(), Kind: gvk.Kind},

@@ -21,7 +21,7 @@ import (
 // maxBody is the maximum size of a request's body, in bytes.
 const maxBody = 8 << 20
 
-// A Server is the transport of clients: it answers their requests from a Store, without a network.
+// A Server is the client transport: it answers their requests from a Store, without a network.
 type Server struct {
 	Store *Store
 	// Proxy answers the requests that an API server forwards to nodes: pods/log. If it is nil, they return 404.
@@ -164,7 +164,7 @@ func (s *Server) watch(req *http.Request, r request) *http.Response {
 	return response(req, http.StatusOK, &stream{watcher: w, ctx: ctx, end: func() { cancel(); end() }})
 }
 
-// A stream is the body of the answer to a watch. Its reader encodes the events, so that an open watch has no
+// A stream is the answer's body to a watch. Its reader encodes the events, so that an open watch has no
 // goroutine of its own.
 type stream struct {
 	*watcher
@@ -213,7 +213,7 @@ func (s *Server) proxy(req *http.Request) *http.Response {
 	return answer
 }
 
-// responseRecorder records the response of a handler.
+// responseRecorder records a handler's response.
 type responseRecorder struct {
 	header http.Header
 	code   int

@@ -1,10 +1,10 @@
 // Package tracked keeps API objects in memory with client-go's ObjectTracker, and serves them as an API server does to
 // nodes and controllers.
 //
-// The tracker of client-go alone cannot serve nodes: it sends each event to each watch, loses the events between a
-// list and the watch that follows, panics when 100 events wait, and supports neither field selectors nor grace periods.
-// A Store corrects that, and adds resource versions, UIDs, generations, finalizers and the subresources of pods. It
-// is not a full API server: it validates and authorizes nothing, and sets the defaults of pods only.
+// The tracker of client-go alone cannot serve nodes: it sends each event to each watch, loses the events between a list
+// and the watch that follows, panics when 100 events wait, and supports neither field selectors nor grace periods. A
+// Store corrects that, and adds resource versions, UIDs, generations, finalizers and pod subresources. It is not a full
+// API server: it validates and authorizes nothing, and sets pod defaults only.
 //
 //	tracked.go   Store: reads and writes
 //	delete.go    deletions, with grace periods and finalizers
@@ -45,7 +45,7 @@ type Store struct {
 	decoder runtime.Decoder
 	mapper  meta.RESTMapper
 	tracker ktesting.ObjectTracker
-	// kinds caches the answers of the mapper, which compares a request with all kinds: schema.GroupVersionKind by
+	// kinds caches the mapper's answers, which compares a request with all kinds: schema.GroupVersionKind by
 	// schema.GroupVersionResource.
 	kinds sync.Map
 

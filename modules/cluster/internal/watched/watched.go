@@ -1,5 +1,5 @@
 // Package watched lets the parts of a process share one watch of the objects of a kind: each part listens for a group of
-// them, such as the pods of one node.
+// them, such as one node's pods.
 package watched
 
 import (
@@ -34,7 +34,7 @@ type Watch[T Object] struct {
 	listed chan struct{}
 
 	// callMu is held while listeners are called, so that their calls follow the order of events and never overlap. It also
-	// guards held, and the fields of listeners.
+	// guards held, and listener fields.
 	callMu sync.Mutex
 	// mu guards the maps. It is not held while a listener is called, which may read the objects.
 	mu        sync.Mutex
@@ -49,7 +49,7 @@ type Watch[T Object] struct {
 
 type listener[T Object] struct {
 	changed func(o T, gone bool)
-	// known are the objects that the listener of a held group has observed. Listeners share the map and do not modify it.
+	// known are the objects that a held group's listener has observed. Listeners share the map and do not modify it.
 	known map[types.NamespacedName]T
 }
 
@@ -82,7 +82,7 @@ func (w *Watch[T]) Get(namespace, name string) (T, bool) {
 	return o, ok
 }
 
-// List returns the objects of a group in the order of their names. The caller must not modify them.
+// List returns a group's objects in the order of their names. The caller must not modify them.
 func (w *Watch[T]) List(group string) []T {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -142,9 +142,9 @@ func (w *Watch[T]) Announce(group string) {
 	}
 }
 
-// Hold stops the calls of the listeners of a group until release is called, as if their connection was lost. release calls
-// each of them for the objects that differ from those that it has observed. Get and List always return the newest objects. A
-// group must not be held twice at a time.
+// Hold stops a group's listener calls until release is called, as if their connection was lost. release calls each of them
+// for the objects that differ from those that it has observed. Get and List always return the newest objects. A group must
+// not be held twice at a time.
 func (w *Watch[T]) Hold(group string) (release func()) {
 	w.callMu.Lock()
 	defer w.callMu.Unlock()

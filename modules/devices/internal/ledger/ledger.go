@@ -23,20 +23,20 @@ type Device struct {
 	NUMANodes []int64
 }
 
-// Held are the IDs of devices by the name of their resource.
+// Held are the IDs of devices by their resource's name.
 type Held map[string][]string
 
-// A resourceState is the last report of a plugin, which may have disconnected.
+// A resourceState is a plugin's last report, which may have disconnected.
 type resourceState struct {
 	devices map[string]Device
-	// connected means that the plugin is connected. reported means that it has reported devices since the start of the
-	// agent.
+	// connected means that the plugin is connected. reported means that it has reported devices since the agent's
+	// start.
 	connected, reported bool
 	// disconnectedAt is the time when the plugin disconnected.
 	disconnectedAt time.Time
 }
 
-// A Ledger is the devices of one node. It is not for concurrent use.
+// A Ledger is one node's devices. It is not for concurrent use.
 type Ledger struct {
 	grace     time.Duration
 	resources map[string]*resourceState
@@ -82,7 +82,7 @@ func (l *Ledger) Drop(pod types.UID, container string) {
 // Release records that no container of a pod holds devices.
 func (l *Ledger) Release(pod types.UID) { delete(l.pods, pod) }
 
-// Held returns the devices of a pod's containers, by container name. The caller must not modify it.
+// Held returns a pod's container devices, by container name. The caller must not modify it.
 func (l *Ledger) Held(pod types.UID) map[string]Held { return l.pods[pod] }
 
 // Register records a resource whose plugin has not reported a device yet. From then on no container that requests the
@@ -145,7 +145,7 @@ func (r *resourceState) health(id string) v1.ResourceHealthStatus {
 	return v1.ResourceHealthStatusUnhealthy
 }
 
-// Health returns the health of a device: unknown while its plugin is disconnected.
+// Health returns a device's health: unknown while its plugin is disconnected.
 func (l *Ledger) Health(name, id string) v1.ResourceHealthStatus { return l.resources[name].health(id) }
 
 // IsKnown reports whether a plugin has registered the resource.

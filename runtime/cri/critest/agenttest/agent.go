@@ -31,10 +31,10 @@ type Agent interface {
 	Kill() error
 }
 
-// Node is the node of an agent: a runtime, and directories that only this agent uses.
+// Node is an agent's node: a runtime, and directories that only this agent uses.
 type Node struct {
-	// Root is for the agent's own files, Logs for the logs of containers. All lives of an agent in
-	// one scenario share them; they are removed when the scenario ends.
+	// Root is for the agent's own files, Logs for container logs. All lives of an agent in one
+	// scenario share them; they are removed when the scenario ends.
 	Root, Logs string
 
 	runtime *critest.Runtime
@@ -64,14 +64,14 @@ func (n Node) Dial(opts ...grpc.DialOption) (*critest.Conn, error) { return n.ru
 // calls and by the processes that ran.
 func (n Node) Report(uid types.UID, status v1.PodStatus) { n.report(uid, status) }
 
-// Config configures a test of an agent.
+// Config configures an agent test.
 type Config struct {
-	// Agent creates the agent of one scenario, without starting it. Required.
+	// Agent creates one scenario's agent, without starting it. Required.
 	Agent func(Node) (Agent, error)
 	// Scenarios are the scenarios to run. Default: Scenarios().
 	Scenarios []Scenario
-	// Notice is the maximum time until a running agent has noticed the pods of SetPods. Default 5 s.
-	// An agent that polls a folder needs its interval and one second more.
+	// Notice is the maximum time until a running agent has noticed SetPods' pods. Default 5 s. An
+	// agent that polls a folder needs its interval and one second more.
 	Notice time.Duration
 	// Patience is the maximum time from the end of all faults until the agent has brought all pods
 	// to their desired state. Default 12 min, which is longer than back-offs of 5 min.
@@ -79,13 +79,13 @@ type Config struct {
 	// Parallel is the number of scenarios that Judge runs at a time. Default 1.
 	Parallel int
 	// Dir is the parent of the scenarios' directories. Default os.TempDir(). Its path should be
-	// short, because the paths of sockets are limited.
+	// short, because socket paths are limited.
 	Dir string
-	// Progress is called at the start and the end of a scenario, one call at a time. Nil for none.
+	// Progress is called at the start and a scenario's end, one call at a time. Nil for none.
 	Progress func(Progress)
 }
 
-// Progress is the progress of a run.
+// Progress is a run's progress.
 type Progress struct {
 	Scenario string
 	// Ended is false when the scenario begins.
@@ -94,7 +94,7 @@ type Progress struct {
 	Err error
 	// Broken are the names of the promises that the agent broke in this scenario.
 	Broken []string
-	// Took is the duration of the scenario, by its own clock.
+	// Took is the scenario's duration, by its own clock.
 	Took time.Duration
 	// Done is the number of scenarios that have ended, and All the number of all scenarios.
 	Done, All int

@@ -36,7 +36,7 @@ func (h *history) callsThat(keep func(call) bool) []call {
 	return slices.DeleteFunc(slices.Clone(h.calls), func(c call) bool { return !keep(c) })
 }
 
-// execs returns the runs of a command in a container.
+// execs returns a command's runs in a container.
 func (h *history) execs(containerID, command string) []call {
 	return h.callsThat(func(c call) bool {
 		q, ok := c.request.(*runtimeapi.ExecSyncRequest)

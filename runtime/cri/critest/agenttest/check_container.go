@@ -187,7 +187,7 @@ func (h *history) restartsEnded(v *verdict) {
 	}
 }
 
-// restarted judges the duration of a restart, either of a first restart or of a later one.
+// restarted judges a restart's duration, either of a first restart or of a later one.
 func (h *history) restarted(v *verdict, l *podLife, p, next critest.Process, first bool) {
 	if !l.wantedThroughout(p.Ended, next.Started) || !h.quiet(l.uid, p.Ended, next.Started) {
 		return

@@ -83,7 +83,7 @@ func (h *history) initialised(v *verdict, first bool) {
 	}
 }
 
-// succeeded reports whether an init container had succeeded in the sandbox of a process before that
+// succeeded reports whether an init container had succeeded in a process's sandbox before that
 // process started.
 func (h *history) succeeded(name string, by critest.Process) bool {
 	for _, p := range h.of(types.UID(by.PodUID)) {
@@ -115,7 +115,7 @@ func (h *history) startedBefore(name string, by critest.Process) bool {
 	return false
 }
 
-// lastOfGrace is the end of a grace period. In it, an agent may stop everything that still runs.
+// lastOfGrace is a grace period's end. In it, an agent may stop everything that still runs.
 const lastOfGrace = 3 * time.Second
 
 func (h *history) sidecarsLast(v *verdict) {

@@ -173,7 +173,7 @@ func (h *history) readyIsTrue(v *verdict) {
 	}
 }
 
-// passed reports whether a probe of a container had succeeded by a time.
+// passed reports whether a container probe had succeeded by a time.
 func (h *history) passed(containerID, command string, by time.Time) bool {
 	return slices.ContainsFunc(h.execs(containerID, command), func(c call) bool {
 		return c.succeeded() && !c.End.After(by)

@@ -54,7 +54,7 @@ var (
 	silence = status.Error(codes.DeadlineExceeded, "referee: the answer is lost")
 )
 
-// effects are the possible effects of a restart of the runtime on sandboxes and containers.
+// effects are the possible effects of a runtime restart on sandboxes and containers.
 var effects = map[string][2]faults.RestartEffect{
 	"":                   {faults.EffectNone, faults.EffectNone},
 	"stopped":            {faults.EffectStopped, faults.EffectStopped},
@@ -154,7 +154,7 @@ func (s *stage) disarm() {
 	s.kills.Wait()
 }
 
-// heard is called after the effect of each call, and before its response.
+// heard is called after each call's effect, and before its response.
 func (s *stage) heard(_ int, c critest.Call) {
 	if !ofAgent(c) || !s.isLast(c) {
 		return
@@ -190,7 +190,7 @@ func (s *stage) restartRuntime(step Step) error {
 	return s.rt.Restart(faults.Restart{Down: seconds(step.For), Disconnect: step.Disconnect, Sandboxes: effect[0], Containers: effect[1]})
 }
 
-// inject injects a fault into the next calls of the agent.
+// inject injects a fault into the agent's next calls.
 func (s *stage) inject(step Step, f faults.Fault) error {
 	f.Match = faults.Match{Method: step.Method, If: ofAgent}
 	if step.Pod != "" {
@@ -312,7 +312,7 @@ func (s *stage) say(uid types.UID, format string, args ...any) {
 	s.h.acts = append(s.h.acts, act{time.Now(), uid, fmt.Sprintf(format, args...)})
 }
 
-// life returns the podLife of a pod.
+// life returns a pod's podLife.
 func (s *stage) life(uid types.UID) *podLife {
 	l := s.h.pods[uid]
 	if l == nil {

@@ -215,7 +215,7 @@ func (h *history) heldUp(p critest.Process, from, until time.Time) bool {
 	return h.end.Before(until) || !h.quiet(types.UID(p.PodUID), from, until)
 }
 
-// of returns the processes of a pod, in the order of their starts.
+// of returns a pod's processes, in the order of their starts.
 func (h *history) of(uid types.UID) []critest.Process {
 	return slices.DeleteFunc(slices.Clone(h.processes), func(p critest.Process) bool { return p.PodUID != string(uid) })
 }

@@ -16,7 +16,7 @@ const (
 	leaving = "trap 'sleep 3; exit 0' TERM; sleep infinity & wait"
 )
 
-// outcome is the final state of a desired pod.
+// outcome is a desired pod's final state.
 type outcome uint8
 
 const (
@@ -138,7 +138,7 @@ func kindOf(pod string) (kind, bool) {
 	return kind{}, false
 }
 
-// newPod returns the pod with a name, with one of the versions of its images.
+// newPod returns the pod with a name, with one of its images' versions.
 func newPod(name string, version int) *v1.Pod {
 	k, _ := kindOf(name)
 	p := &v1.Pod{

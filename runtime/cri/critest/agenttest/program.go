@@ -28,12 +28,12 @@ type Program struct {
 	//
 	// The program must be the agent itself: if a shell started the agent, the shell would be killed.
 	Command []string
-	// Config is the text of a configuration file, in which the same placeholders are replaced. Empty
+	// Config is a configuration file's text, in which the same placeholders are replaced. Empty
 	// means no file.
 	Config string
 	// Output is where the agent's output goes. Nil for nowhere.
 	Output io.Writer
-	// stopTime is the maximum time from the signal to the end of the agent. After that the agent is
+	// stopTime is the maximum time from the signal to the agent's end. After that the agent is
 	// killed, and Stop returns an error. Default 30 s.
 	stopTime time.Duration
 }
@@ -71,7 +71,7 @@ type programAgent struct {
 
 	command *exec.Cmd
 	ended   chan struct{} // closed when the process has ended
-	err     error         // the error of the process, valid after ended is closed
+	err     error         // the process's error, valid after ended is closed
 }
 
 // Start starts a process.

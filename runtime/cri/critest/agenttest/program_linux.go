@@ -8,7 +8,7 @@ import (
 
 // unmountBelow undoes the mounts that an agent has left below a directory, the last one first. A
 // kubelet mounts its root, and volumes in memory. Afterwards the directory can be removed without
-// removing the contents of a mount.
+// removing a mount's contents.
 func unmountBelow(dir string) {
 	text, err := os.ReadFile("/proc/self/mounts")
 	if err != nil {

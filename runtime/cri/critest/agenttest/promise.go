@@ -28,7 +28,7 @@ type Promise struct {
 	check func(*history, *verdict)
 }
 
-// Promises returns all promises, in the order of a report.
+// Promises returns all promises, in a report's order.
 func Promises() iter.Seq[Promise] {
 	return func(yield func(Promise) bool) {
 		for _, p := range promises() {

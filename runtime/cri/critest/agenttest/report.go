@@ -8,7 +8,7 @@ import (
 
 // Report is the result of scenarios. It can be stored as JSON.
 type Report struct {
-	// Agent is the name of the tested agent.
+	// Agent is the tested agent's name.
 	Agent     string
 	Began     time.Time
 	Scenarios []Played
@@ -16,7 +16,7 @@ type Report struct {
 	Figures   []Figure `json:",omitempty"`
 }
 
-// State is the result of a promise: whether it was kept, broken, or not judged.
+// State is a promise's result: whether it was kept, broken, or not judged.
 type State string
 
 const (
@@ -29,7 +29,7 @@ const (
 	NotJudged State = "not judged"
 )
 
-// Outcome is the result of one promise.
+// Outcome is one promise's result.
 type Outcome struct {
 	Promise  string
 	Sentence string
@@ -60,7 +60,7 @@ type Breach struct {
 type Line struct {
 	// At is the time of the line, in seconds from the beginning of the scenario.
 	At float64
-	// Who is the source of the line: "asked" for the scenario's actions, "called" for the agent's
+	// Who is the line's source: "asked" for the scenario's actions, "called" for the agent's
 	// calls, "ran" for the node's processes, and "told" for the agent's reports.
 	Who  string
 	Text string
@@ -138,7 +138,7 @@ func (t *tally) judge(h *history) []string {
 	return broken
 }
 
-// add adds the verdict of one scenario.
+// add adds one scenario's verdict.
 func (o *Outcome) add(v *verdict) {
 	o.Judged += v.judged
 	o.BrokenTimes += len(v.broken)

@@ -6,8 +6,8 @@ import (
 	"io"
 )
 
-// WriteHTML writes the report as one page that needs no other file. The page has the timeline of each
-// broken promise.
+// WriteHTML writes the report as one page that needs no other file. The page has each broken
+// promise's timeline.
 func (r *Report) WriteHTML(w io.Writer) error {
 	t, err := template.New("report").Funcs(template.FuncMap{
 		"count": r.count, "place": place, "width": width, "seconds": func(s float64) string { return fmt.Sprintf("%.2f", s) },
@@ -28,7 +28,7 @@ func (r *Report) count(s State) int {
 	return n
 }
 
-// bounds returns the times of the first and the last line of a story.
+// bounds returns the times of the first and a story's last line.
 func (b Breach) bounds() (from, to float64) {
 	from, to = b.Story[0].At, b.At
 	for _, l := range b.Story {
@@ -46,7 +46,7 @@ func place(b Breach, l Line) float64 {
 	return min(100*(l.At-from)/(to-from), 100-narrowest)
 }
 
-// width returns the width of a line on a timeline, in hundredths of it.
+// width returns a line's width on a timeline, in hundredths of it.
 func width(b Breach, l Line) float64 {
 	from, to := b.bounds()
 	end := l.Until

@@ -1,6 +1,6 @@
 package agenttest
 
-// page is the template of a report: it needs no other file and no script.
+// page is a report's template: it needs no other file and no script.
 const page = `<!DOCTYPE html>
 <html lang="en">
 <head>

@@ -31,7 +31,7 @@ const (
 
 // Run runs the scenarios with an agent that is started in this process. Each promise has a subtest. The
 // subtest fails with the shortest story if the agent broke the promise, and is skipped if no scenario
-// tested it. If the deadline of the test is near, Run does not run the remaining scenarios, and the test
+// tested it. If the test's deadline is near, Run does not run the remaining scenarios, and the test
 // fails with a report on the others.
 //
 // around is synctest.Test of testing/synctest, which runs each scenario in virtual time, or nil for
@@ -82,8 +82,8 @@ func (t *tally) skip(all []Scenario) {
 	}
 }
 
-// timeLeft returns a function to call before each scenario. It reports whether twice the duration of the
-// longest scenario is left: a test that exceeds its deadline ends without a report.
+// timeLeft returns a function to call before each scenario. It reports whether twice the longest
+// scenario's duration is left: a test that exceeds its deadline ends without a report.
 func timeLeft(deadline time.Time, ok bool) func() bool {
 	last, longest := time.Now(), time.Duration(0)
 	return func() bool {
@@ -93,7 +93,7 @@ func timeLeft(deadline time.Time, ok bool) func() bool {
 	}
 }
 
-// conclude passes, fails or skips the test of a promise by its outcome.
+// conclude passes, fails or skips a promise's test by its outcome.
 func conclude[T Test[T]](t T, o Outcome) {
 	switch o.State {
 	case Broken:

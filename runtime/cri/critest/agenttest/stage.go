@@ -100,7 +100,7 @@ func runtimeOf(sc Scenario, node Node) critest.Config {
 	return cfg
 }
 
-// playAll runs the scenario from the start of the agent to its end.
+// playAll runs the scenario from the agent's start to its end.
 func (s *stage) playAll(rest time.Duration) (err error) {
 	if err := s.makeOthers(); err != nil {
 		return err
@@ -237,7 +237,7 @@ func (s *stage) alive() bool {
 	return s.h.alive()
 }
 
-// endLife ends the life of the current agent in the history. It reports whether there was one.
+// endLife ends the current agent's life in the history. It reports whether there was one.
 func (s *stage) endLife() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

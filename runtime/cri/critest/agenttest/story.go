@@ -136,7 +136,7 @@ func (h *history) ran(where at) []Line {
 	return lines
 }
 
-// saying returns the reported statuses of the pod.
+// saying returns the pod's reported statuses.
 func (h *history) saying(where at) []Line {
 	var lines []Line
 	for _, t := range h.statuses {

@@ -17,7 +17,7 @@ import (
 
 // Config describes the runtime to check.
 type Config struct {
-	// Image is the name of an image on the node with busybox in /bin and without an entrypoint.
+	// Image is an image's name on the node with busybox in /bin and without an entrypoint.
 	// Required.
 	Image string
 	// Missing is the name of an image that is not on the node and cannot be pulled. Default:
@@ -26,7 +26,7 @@ type Config struct {
 	// Dir is the directory for logs and mounts. The runtime must run on this machine, because both
 	// use the directory. Default: os.TempDir().
 	Dir string
-	// Namespace is the namespace of the created pods. Default: conformance.
+	// Namespace is the created pods' namespace. Default: conformance.
 	Namespace string
 	// Around runs each rule, and calls dial inside. With synctest.Test, the rules take no time on a
 	// runtime in this process. Default: the rule is called directly.

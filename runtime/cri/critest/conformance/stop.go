@@ -31,7 +31,7 @@ var stopRules = []rule{
 	{"stop-signal", "The stop signal of the container's config is sent instead of SIGTERM, where the runtime knows the field.", checkStopSignal},
 }
 
-// stopped runs a script, stops it, and returns the duration of the stop.
+// stopped runs a script, stops it, and returns the stop's duration.
 func (b *bench) stopped(p *pod, s string, timeout int64, code int32) time.Duration {
 	b.Helper()
 	id := p.run(script(s))

@@ -1,11 +1,11 @@
-// Package faults describes the faults of an in-memory runtime: faults of calls and of events, random faults, and
+// Package faults describes an in-memory runtime's faults: faults of calls and of events, random faults, and
 // restarts. The methods of [github.com/podsync/podsync/runtime/cri/critest.Runtime] inject them.
 //
 //	released := new(faults.Gate)
 //	_, err := rt.Inject(faults.Fault{Match: faults.Match{Method: critest.StopContainer}, Hang: released})
 //
 // A [Fault] selects calls by method, pod, container or other criteria, and applies to a number of them or to all. An
-// [Event] does the same for events. These are the known faults of runtimes:
+// [Event] does the same for events. These are the known runtime faults:
 //
 //	F1  hang until released                 Fault{Hang: new(Gate)}; with IgnoreCancel it succeeds late
 //	F2  done, but the response is an error  Fault{When: After, Err: err}

@@ -23,7 +23,7 @@ const (
 // An Event is a fault of events. A zero field matches all.
 type Event struct {
 	PodUID    string
-	Container string // name; events of sandboxes have none
+	Container string // name; sandbox events have none
 	// Skip is the number of matching events that pass first. Times is the number of events that the fault then applies to:
 	// 0 means 1, Always all.
 	Skip, Times int

@@ -38,7 +38,7 @@ const Always = -1
 // Never, as IPAfter, means that the address does not appear by itself.
 const Never = time.Duration(1<<63 - 1)
 
-// A Fault is a fault of calls. Its parts apply in the order of the fields; zero fields do nothing.
+// A Fault is a fault of calls. Its parts apply in the fields' order; zero fields do nothing.
 type Fault struct {
 	Match Match
 	// Skip is the number of matching calls that pass first. Times is the number of calls that the fault then applies to:
@@ -48,9 +48,9 @@ type Fault struct {
 	// Delay is how long the call waits. With Hang it then also waits until the gate opens.
 	Delay time.Duration
 	Hang  *Gate
-	// IgnoreCancel makes the call ignore the end of its context: after Delay and Hang it succeeds
-	// late, without a caller. Without IgnoreCancel the call fails when its context ends, and undoes
-	// a half-done effect.
+	// IgnoreCancel makes the call ignore its context's end: after Delay and Hang it succeeds late,
+	// without a caller. Without IgnoreCancel the call fails when its context ends, and undoes a
+	// half-done effect.
 	IgnoreCancel bool
 	// Err is the response, a gRPC status error. It ends the call.
 	Err error

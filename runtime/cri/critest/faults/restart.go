@@ -2,7 +2,7 @@ package faults
 
 import "time"
 
-// RestartEffect is the effect of a restart of the runtime on running objects.
+// RestartEffect is a runtime restart's effect on running objects.
 type RestartEffect uint8
 
 const (
@@ -11,8 +11,8 @@ const (
 	// EffectStopped makes a sandbox not ready. A running container has exited with code 255 and reason
 	// Unknown; its process is dead.
 	EffectStopped
-	// EffectRemoved removes the object from the runtime; a container's process is dead. The containers
-	// of a removed sandbox are removed, too.
+	// EffectRemoved removes the object from the runtime; a container's process is dead. A removed
+	// sandbox's containers are removed, too.
 	EffectRemoved
 	// EffectUnknown makes the state of a container UNKNOWN, while its process lives. For a sandbox it is
 	// EffectStopped.

@@ -21,7 +21,7 @@ const (
 	pullImage     Method = "PullImage"
 )
 
-// changing lists the methods that change the state of the runtime.
+// changing lists the methods that change the runtime's state.
 var changing = []Method{
 	"UpdateRuntimeConfig", runPodSandbox, "StopPodSandbox", "RemovePodSandbox", "UpdatePodSandboxResources",
 	"CreateContainer", "StartContainer", "StopContainer", "RemoveContainer", "UpdateContainerResources",

@@ -19,7 +19,7 @@ func (j Journal) Where(keep func(Call) bool) Journal {
 	return kept
 }
 
-// Of returns the calls of these methods.
+// Of returns these methods' calls.
 func (j Journal) Of(methods ...Method) Journal {
 	return j.Where(func(c Call) bool { return slices.Contains(methods, c.Method) })
 }
@@ -62,7 +62,7 @@ func (j Journal) Counts() map[Method]int {
 	return m
 }
 
-// Sequence returns the subjects of the calls, see [Call.Subject].
+// Sequence returns the calls' subjects, see [Call.Subject].
 func (j Journal) Sequence() []string {
 	var s []string
 	for _, c := range j {

@@ -25,25 +25,25 @@ type Command struct {
 	listen  func(port int32) (net.Listener, error)
 }
 
-// New returns a copy of c that has the files of a container, and that listens on the ports of its pod with listen. Only a
+// New returns a copy of c that has a container's files, and that listens on its pod's ports with listen. Only a
 // runtime needs it.
 func New(c Command, files Files, listen func(port int32) (net.Listener, error)) *Command {
 	c.files, c.listen = files, listen
 	return &c
 }
 
-// Files are the files of a container. Names are absolute.
+// Files are a container's files. Names are absolute.
 type Files interface {
 	ReadFile(name string) ([]byte, error)
 	// WriteFile creates the file if it does not exist. It appends if add is true.
 	WriteFile(name string, data []byte, add bool) error
 }
 
-// Size is the size of a terminal, in characters.
+// Size is a terminal's size, in characters.
 type Size struct{ Width, Height uint16 }
 
-// Listen listens on a port of the pod, which only PortForward reaches. The listener is in memory.
-// The caller must close it.
+// Listen listens on a pod port, which only PortForward reaches. The listener is in memory. The
+// caller must close it.
 func (c *Command) Listen(port int32) (net.Listener, error) { return c.listen(port) }
 
 // ReadFile reads a file of the container.

@@ -1,5 +1,5 @@
-// Package loopagent lets package agenttest test podsync's [loop.Loop]: in the process of the test, and
-// in virtual time if the test uses it.
+// Package loopagent lets package agenttest test podsync's [loop.Loop]: in the test's process, and in
+// virtual time if the test uses it.
 //
 //	agenttest.Run(t, synctest.Test, agenttest.Config{Agent: loopagent.New(nil)})
 package loopagent
@@ -20,9 +20,9 @@ import (
 	"github.com/podsync/podsync/syncpod/source"
 )
 
-// New returns a function for Config.Agent of agenttest. For each life of the agent it creates the
-// config of a loop: with the node's runtime and directories, with static pods, and with an observer that
-// reports statuses to the node. configure may modify the config; it may be nil.
+// New returns a function for Config.Agent of agenttest. For each life of the agent it creates a loop's
+// config: with the node's runtime and directories, with static pods, and with an observer that reports
+// statuses to the node. configure may modify the config; it may be nil.
 func New(configure func(agenttest.Node, *nodeagent.Config)) func(agenttest.Node) (agenttest.Agent, error) {
 	if configure == nil {
 		configure = func(agenttest.Node, *nodeagent.Config) {}
@@ -38,12 +38,12 @@ type agent struct {
 	configure func(agenttest.Node, *nodeagent.Config)
 	pods      []*v1.Pod
 
-	// The fields below belong to the current life of the agent, or to the last one.
+	// The fields below belong to the agent's current life, or to the last one.
 	push   *source.Push
 	conn   io.Closer
 	cancel context.CancelFunc
 	ended  chan struct{}
-	err    error // the error of Run, valid after ended is closed
+	err    error // Run's error, valid after ended is closed
 }
 
 // Start starts a loop that receives the pods immediately.
@@ -102,5 +102,5 @@ func (a *agent) Kill() error {
 	err := a.conn.Close()
 	a.cancel()
 	<-a.ended
-	return err // the error of Run is that the runtime is unavailable
+	return err // Run's error is that the runtime is unavailable
 }

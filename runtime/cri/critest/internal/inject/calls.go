@@ -13,7 +13,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest/journal"
 )
 
-// Calls has the faults of calls. Its methods may be called concurrently.
+// Calls has call faults. Its methods may be called concurrently.
 type Calls struct {
 	mu       sync.Mutex
 	injected []callFault
@@ -58,8 +58,8 @@ func validate(f *faults.Fault, known func(journal.Method) bool) error {
 // dropUsed must be called with mu held.
 func (c *Calls) dropUsed() { c.injected = slices.DeleteFunc(c.injected, callFault.used) }
 
-// Strike returns the fault of a call, nil if there is none, and the random latency of the call. If several faults match,
-// only the earliest that is not used up applies.
+// Strike returns a call's fault, nil if there is none, and the random latency of the call. If several faults match, only
+// the earliest that is not used up applies.
 func (c *Calls) Strike(call *journal.Call) (*faults.Fault, time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -81,7 +81,7 @@ func matches(m *faults.Match, c *journal.Call) bool {
 		(m.If == nil || m.If(*c))
 }
 
-// Act applies the delay, the hang and the error of a fault.
+// Act applies the delay, the hang and a fault's error.
 func Act(ctx context.Context, f *faults.Fault) error {
 	if err := Pause(ctx, f.Delay); err != nil {
 		return err

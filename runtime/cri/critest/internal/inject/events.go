@@ -25,7 +25,7 @@ type Subject struct {
 	Attempt           uint32
 }
 
-// Events has the faults of events. Its methods may be called concurrently.
+// Events has event faults. Its methods may be called concurrently.
 type Events struct {
 	mu       sync.Mutex
 	injected []eventFault

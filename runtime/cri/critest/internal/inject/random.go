@@ -91,7 +91,7 @@ func listed(c *journal.Call) string {
 	return ""
 }
 
-// fault decides on the fault of a call.
+// fault decides on a call's fault.
 func (c *chance) fault(call *journal.Call, rng *rand.Rand) *faults.Fault {
 	if call.Method == "GetContainerEvents" || c != nil && len(c.Methods) > 0 && !slices.Contains(c.Methods, call.Method) || !c.strikes(rng) {
 		return nil
@@ -105,7 +105,7 @@ func (c *chance) event(t runtimeapi.ContainerEventType, who Subject) (*rand.Rand
 	return c.next(fmt.Sprintf("%s %s %s %d", t, who.PodUID, who.Container, who.Attempt))
 }
 
-// eventFault decides on the fault of an event.
+// eventFault decides on an event's fault.
 func (c *chance) eventFault(rng *rand.Rand) *faults.Event {
 	if !c.strikes(rng) {
 		return nil

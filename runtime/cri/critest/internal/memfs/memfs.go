@@ -26,7 +26,7 @@ type node struct {
 	at   time.Time // of the last change
 }
 
-// NewNode returns the file system of a node: a write also creates the directories of its file.
+// NewNode returns the file system of a node: a write also creates its file's directories.
 func NewNode() *FS { return &FS{m: map[string]*node{}} }
 
 // NewContainer returns the file system of a container. It has the usual directories of an image.
@@ -52,7 +52,7 @@ func (f *FS) find(name string) *node {
 
 func fail(op, name string, err error) error { return &fs.PathError{Op: op, Path: name, Err: err} }
 
-// ReadFile returns the content of a file.
+// ReadFile returns a file's content.
 func (f *FS) ReadFile(name string) ([]byte, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -67,7 +67,7 @@ func (s *shell) print(text string) int {
 	return oneIf(err != nil)
 }
 
-// flags reads the options of a program. known has their letters; a colon follows one that has a value.
+// flags reads a program's options. known has their letters; a colon follows one that has a value.
 func (s *shell) flags(args []string, known string) (set map[byte]string, rest []string, ok bool) {
 	set = map[byte]string{}
 	name := args[0]
@@ -104,7 +104,7 @@ func has(set map[byte]string, o byte) bool {
 	return ok
 }
 
-// readLine reads up to the end of a line, and not further: the next command reads on.
+// readLine reads up to a line's end, and not further: the next command reads on.
 func readLine(r io.Reader) (string, error) {
 	var line []byte
 	for len(line) < 8*maxScript {

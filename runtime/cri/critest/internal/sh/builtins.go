@@ -446,7 +446,7 @@ func kill(s *shell, args []string) int {
 	return code
 }
 
-// send sends a signal to a process of the container. It returns false if there is no such process. Signal 0 only asks.
+// send sends a signal to a container process. It returns false if there is no such process. Signal 0 only asks.
 func (s *shell) send(pid int, n Signal) bool {
 	j := s.p.jobs.find(pid)
 	switch {

@@ -92,7 +92,7 @@ func (s *shell) set(name, value string) bool {
 
 func (s *shell) get(name string) string { return variables{s}.Get(name).String() }
 
-// exported returns the environment of a program.
+// exported returns a program's environment.
 func (s *shell) exported() map[string]string {
 	env := map[string]string{}
 	for name, v := range s.vars {
@@ -153,7 +153,7 @@ func match(p, s string) bool {
 // maxOutput is the maximum output of a substitution in bytes: Linux limits an argument to the same size.
 const maxOutput = 128 << 10
 
-// substitute writes the output of commands. It waits for their background jobs, because their output counts, too.
+// substitute writes the command output. It waits for their background jobs, because their output counts, too.
 func (s *shell) substitute(w io.Writer, c *syntax.CmdSubst) error {
 	child, out := s.fork(), &limitedBuffer{left: maxOutput}
 	child.fds[1] = file{w: out}

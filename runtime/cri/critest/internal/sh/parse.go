@@ -21,7 +21,7 @@ type syntaxError struct {
 
 func (e *syntaxError) Error() string { return fmt.Sprintf("syntax error: line %d: %s", e.line, e.text) }
 
-// parse returns the statements of a script. Constructs of bash are errors in other shells.
+// parse returns a script's statements. Constructs of bash are errors in other shells.
 func parse(script string, bash bool) ([]*syntax.Stmt, error) {
 	if len(script) > maxScript {
 		return nil, &syntaxError{line: 1, text: "the script is too long"}
@@ -140,7 +140,7 @@ func (c *checker) prepareExpansion(e *syntax.ParamExp) {
 	}
 }
 
-// unsupported returns the name of the construct if it is not supported.
+// unsupported returns the construct's name if it is not supported.
 func (c *checker) unsupported(n syntax.Node) string {
 	switch n := n.(type) {
 	case *syntax.Stmt:

@@ -118,7 +118,7 @@ func (s *shell) pipeline(c *syntax.BinaryCmd) {
 	}
 }
 
-// stages returns the statements of a pipeline, and whether each also passes on its standard error.
+// stages returns a pipeline's statements, and whether each also passes on its standard error.
 func stages(c *syntax.BinaryCmd) (stmts []*syntax.Stmt, both []bool) {
 	last := &syntax.Stmt{Cmd: c}
 	for {
@@ -143,7 +143,7 @@ type job struct {
 	signals *signals
 }
 
-// jobs are the jobs of a process.
+// jobs are a process's jobs.
 type jobs struct {
 	mu      sync.Mutex
 	last    int // the greatest process ID in use

@@ -60,7 +60,7 @@ type Config struct {
 	Server bool
 	// Kill sends a signal to process 1 of the same namespace, for any other process.
 	Kill func(Signal)
-	// User is the numeric user, Host the name of the host.
+	// User is the numeric user, Host the host's name.
 	User int64
 	Host string
 }
@@ -155,8 +155,8 @@ func (p *Process) Signal(n Signal) {
 	p.signals.send(n)
 }
 
-// Interrupt is Ctrl-C at the terminal of the process. If a shell reads its commands from the terminal, Interrupt
-// ends the running command, and the shell reads the next one. Otherwise it is SIGINT.
+// Interrupt is Ctrl-C at the process's terminal. If a shell reads its commands from the terminal, Interrupt ends
+// the running command, and the shell reads the next one. Otherwise it is SIGINT.
 func (p *Process) Interrupt() {
 	p.mu.Lock()
 	typed := p.typed

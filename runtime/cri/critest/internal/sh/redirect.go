@@ -13,7 +13,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// redirect opens the files of a command. The returned function restores the file descriptors, unless exec has kept
+// redirect opens a command's files. The returned function restores the file descriptors, unless exec has kept
 // them, and reports whether everything was written.
 func (s *shell) redirect(redirs []*syntax.Redirect) (undo func(fds) error, _ error) {
 	var open []*target
@@ -83,7 +83,7 @@ func (s *shell) duplicate(name string) (file, error) {
 	return s.fds[name[0]-'0'], nil
 }
 
-// document returns the text of a here document.
+// document returns a here document's text.
 func (s *shell) document(r *syntax.Redirect) (string, error) {
 	if r.Hdoc == nil {
 		return "", nil
@@ -174,7 +174,7 @@ func (s *shell) openOutput(name string, add bool) (file, error) {
 	return file{w: t}, nil
 }
 
-// reason returns the text of an error as programs print it.
+// reason returns an error's text as programs print it.
 func reason(err error) string {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -190,7 +190,7 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// A target appends the output of a command to a file, as the command writes it.
+// A target appends a command's output to a file, as the command writes it.
 type target struct {
 	files Files
 	name  string

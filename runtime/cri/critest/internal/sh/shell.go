@@ -67,7 +67,7 @@ type shell struct {
 	ignored int    // errexit does not count while it is positive
 	onExit  string // the action of trap EXIT
 	keepFDs bool   // exec has made the redirections of its statement those of the shell
-	// substituted is the exit code of the last substitution in the running command, 0 without one.
+	// substituted is the last substitution's exit code in the running command, 0 without one.
 	substituted int
 	cfg         *expand.Config
 }
@@ -281,7 +281,7 @@ func (s *shell) branch(c *syntax.IfClause) {
 	}
 }
 
-// loop runs the body of a loop, and reports whether the loop continues.
+// loop runs a loop's body, and reports whether the loop continues.
 func (s *shell) loop(body []*syntax.Stmt) bool {
 	s.stmts(body)
 	if s.flow == breaks || s.flow == continues {
@@ -391,7 +391,7 @@ func (s *shell) runLines() {
 	}
 }
 
-// linesOf runs what it reads, until the first error of the reader.
+// linesOf runs what it reads, until the reader's first error.
 func (s *shell) linesOf(r io.Reader, run func([]*syntax.Stmt)) error {
 	var script strings.Builder
 	for !s.stopped() {

@@ -24,7 +24,7 @@ const (
 // exitBySignal returns the exit code that a shell reports for a process that a signal ended.
 func exitBySignal(s Signal) int { return 128 + int(s) }
 
-// signalNames are the names of the signals of Linux, by number.
+// signalNames are the names of Linux's signals, by number.
 const signalNames = "EXIT HUP INT QUIT ILL TRAP ABRT BUS FPE KILL USR1 SEGV USR2 PIPE ALRM TERM STKFLT CHLD CONT STOP TSTP TTIN TTOU " +
 	"URG XCPU XFSZ VTALRM PROF WINCH IO PWR SYS"
 
@@ -85,7 +85,7 @@ func (s *signals) send(n Signal) {
 	}
 }
 
-// set sets the action of a signal; - restores the default.
+// set sets a signal's action; - restores the default.
 func (s *signals) set(n Signal, action string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest/program"
 )
 
-// The channels of v4.channel.k8s.io and v5. The first byte of a message is its channel.
+// The channels of v4.channel.k8s.io and v5. A message's first byte is its channel.
 const (
 	Stdin  = 0
 	Stdout = 1
@@ -45,7 +45,7 @@ type stdin interface {
 }
 
 // openChannels accepts a request for the given number of streams, and reads messages for stdin.
-// With closes set, stdin is closed at the end of the messages.
+// With closes set, stdin is closed at the messages' end.
 func openChannels(v *visit, streams int, to stdin, closes bool) (*channels, error) {
 	conn, err := v.carry(streams)
 	if err != nil {

@@ -7,11 +7,11 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest/program"
 )
 
-// A Console is the input and the output of a process.
+// A Console is the input and a process's output.
 type Console struct {
 	In        io.Reader // nil without a standard input
 	Out, Errs io.Writer
-	// TTY means that the process runs on a terminal. Sizes then has the newest size of the terminal.
+	// TTY means that the process runs on a terminal. Sizes then has the terminal's newest size.
 	TTY   bool
 	Sizes <-chan program.Size
 
@@ -25,7 +25,7 @@ func (c Console) Control(p *sh.Process) {
 	}
 }
 
-// Attached is the process of a container for the clients of Attach: its standard input and its listeners.
+// Attached is the process of a container for Attach's clients: its standard input and its listeners.
 type Attached struct {
 	in       *input // nil without a standard input
 	keys     *terminal
@@ -46,7 +46,7 @@ func NewAttached(stdin, tty bool) *Attached {
 	return a
 }
 
-// Console returns the console of the process. The output also goes to out and errs. Their errors are ignored.
+// Console returns the process's console. The output also goes to out and errs. Their errors are ignored.
 func (a *Attached) Console(out, errs io.Writer) Console {
 	c := Console{Out: heard{out, &a.audience, Stdout}, Errs: heard{errs, &a.audience, Stderr}, TTY: a.tty, keys: a.keys}
 	if a.in != nil {

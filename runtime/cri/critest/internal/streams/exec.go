@@ -65,7 +65,7 @@ func count(req Request) int {
 	return n
 }
 
-// wanted returns the destination of a stream of a process.
+// wanted returns a process stream's destination.
 func wanted(ch *channels, channel byte, is bool) io.Writer {
 	if !is {
 		return io.Discard

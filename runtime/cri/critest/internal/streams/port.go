@@ -11,10 +11,10 @@ import (
 	"github.com/podsync/podsync/internal/websocket"
 )
 
-// A Dialer connects to a port of a pod.
+// A Dialer connects to a pod port.
 type Dialer func(ctx context.Context, port int32) (net.Conn, error)
 
-// Ports returns the stream of a client that connects to ports of a pod: over WebSocket to the given ports, over SPDY to
+// Ports returns the stream of a client that connects to a pod's ports: over WebSocket to the given ports, over SPDY to
 // any. Over WebSocket each port has a channel for data and one for errors. Each of them begins with the port's number.
 func Ports(ports []int32, dial Dialer) Stream {
 	return func(v *visit) {

@@ -9,7 +9,7 @@ import (
 	"github.com/podsync/podsync/internal/spdy"
 )
 
-// serveStreams connects a client to ports of a sandbox, over SPDY.
+// serveStreams connects a client to a sandbox's ports, over SPDY.
 func (dial Dialer) serveStreams(v *visit) {
 	conn, err := v.acceptSPDY("portforward.k8s.io")
 	if err != nil {
@@ -46,7 +46,7 @@ type portPair struct {
 	in         *input
 }
 
-// take processes a message of the client, and returns the pair that it completes, if any.
+// take processes a client message, and returns the pair that it completes, if any.
 func (f *portStreams) take(m spdy.Message) *portPair {
 	in := f.inputs[m.Stream]
 	switch m.Kind {
@@ -61,7 +61,7 @@ func (f *portStreams) take(m spdy.Message) *portPair {
 	return nil
 }
 
-// opened accepts a stream of a port.
+// opened accepts a port stream.
 func (f *portStreams) opened(m spdy.Message) *portPair {
 	id, kind := m.Header.Get("requestid"), m.Header.Get("streamtype")
 	port, err := strconv.ParseUint(m.Header.Get("port"), 10, 16)

@@ -34,7 +34,7 @@ func (v *visit) acceptSPDY(protocol string) (*spdy.Conn, error) {
 	}{v.read, v.Conn}), nil
 }
 
-// spdyStreams are the streams of a process.
+// spdyStreams are a process's streams.
 type spdyStreams struct {
 	conn     *spdy.Conn
 	streams  map[byte]uint32 // by channel

@@ -9,8 +9,8 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest/internal/sh"
 )
 
-// A terminal turns keys into the input of a process, as the line discipline of a Linux terminal does: Return is
-// a newline, keys are echoed, Backspace erases, Ctrl-C interrupts, and Ctrl-D ends a line or the input.
+// A terminal turns keys into a process's input, as the line discipline of a Linux terminal does: Return is a
+// newline, keys are echoed, Backspace erases, Ctrl-C interrupts, and Ctrl-D ends a line or the input.
 type terminal struct {
 	in *input
 
@@ -116,7 +116,7 @@ func (t *terminal) close() {
 	t.in.close()
 }
 
-// onTerminal is the output of a process on a terminal: it writes a carriage return before each newline.
+// onTerminal is a process's output on a terminal: it writes a carriage return before each newline.
 type onTerminal struct{ out io.Writer }
 
 func (w onTerminal) Write(b []byte) (int, error) {
@@ -130,7 +130,7 @@ func (w onTerminal) Write(b []byte) (int, error) {
 const maxEcho = 64 << 10
 
 // A screen writes the echo before the later output of the process. If the client does not read, only the process waits
-// for it, and not the reader of the keys.
+// for it, and not the keys' reader.
 type screen struct {
 	out  io.Writer     // set before the first Write
 	turn chan struct{} // has a value during a write
