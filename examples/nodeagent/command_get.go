@@ -16,8 +16,8 @@ import (
 
 // printPods is nodeagent get.
 func printPods(ctx context.Context, l *invocation) error {
-	if l.output != "" && l.output != "json" {
-		return wrongUsage{fmt.Errorf("-o %s: want json", l.output)}
+	if l.output != "" && l.output != "json" && l.output != "yaml" {
+		return wrongUsage{fmt.Errorf("-o %s: want json or yaml", l.output)}
 	}
 	pods, err := l.pods(ctx)
 	if err != nil {
@@ -30,9 +30,14 @@ func printPods(ctx context.Context, l *invocation) error {
 			return fmt.Errorf("pod %q does not exist", namespace+"/"+name)
 		}
 	}
-	if l.output == "json" {
-		return printJSON(l.out, v1.PodList{TypeMeta: metav1.TypeMeta{Kind: "PodList", APIVersion: "v1"}, Items: pods}, "  ")
+	list := v1.PodList{TypeMeta: metav1.TypeMeta{Kind: "PodList", APIVersion: "v1"}, Items: pods}
+	switch l.output {
+	case "json":
+		return printJSON(l.out, list, "  ")
+	case "yaml":
+		return printYAML(l.out, list)
 	}
+	l.warnIfSilent(ctx)
 	for _, line := range tableOf(rowsOf(pods), time.Now()) {
 		fmt.Fprintln(l.out, line)
 	}

@@ -15,6 +15,7 @@ func printLogs(ctx context.Context, l *invocation) error {
 	if err != nil {
 		return err
 	}
+	l.warnIfSilent(ctx)
 	resp, err := l.get(ctx, path+"?"+l.logQuery().Encode())
 	if err != nil {
 		return err

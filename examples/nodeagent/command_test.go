@@ -84,8 +84,8 @@ func TestLook(t *testing.T) {
 		want string // the output, and then the error, if there is one
 	}{
 		{"", []string{"get", "web"}, "pod \"default/web\" does not exist\nDid you mean web-n1?"},
-		{"", []string{"get", "-o", "yaml"}, "-o yaml: want json"},
-		{"", []string{"get", "-h"}, "Usage: nodeagent get [-serve ENDPOINT] [-o json] [[NAMESPACE/]POD]\n"},
+		{"", []string{"get", "-o", "xml"}, "-o xml: want json or yaml"},
+		{"", []string{"get", "-h"}, "Usage: nodeagent get [-serve ENDPOINT] [-A] [-o json|yaml] [[NAMESPACE/]POD]\n"},
 		{"", []string{"gett", "web-n1"}, `unknown command "gett"` + "\nDid you mean get? " + seeHelp},
 		{"", []string{"describe", "web-n1"}, "The commands are get, explain, logs,"},
 		{"", []string{"logs", "web-n1"}, "Defaulted container \"app\" out of: app, other, first (init)\none\ntwo\n"},
@@ -94,6 +94,8 @@ func TestLook(t *testing.T) {
 		{"", []string{"logs", "-h"}, "\n  -c container\n"},
 		{"", []string{"logs", "web-n1", "app"}, `unexpected argument "app" after the pod`},
 		{"", []string{"logs", "default/web-n1", "-c", "app", "-tail", "1"}, "two\n"},
+		{"", []string{"logs", "-tai", "1", "web-n1"}, "flag provided but not defined: -tai; did you mean -tail?"},
+		{"", []string{"logs", "--previous", "web-n1"}, `previous terminated container "app" in pod "web-n1" not found`},
 		{"", []string{"logs", "-p", "web-n1"}, `previous terminated container "app" in pod "web-n1" not found`},
 		{"", []string{"logs", "web-n1", "-c", "app", "-tail=-5"}, "one\ntwo\n"},
 		{"", []string{"logs", "none"}, `pod "default/none" does not exist`},

@@ -29,7 +29,7 @@ type command struct {
 // commands returns the commands, in the order of the help.
 func commands() []command {
 	return []command{
-		{name: "get", args: "[-o json] [[NAMESPACE/]POD]", summary: "print the pods and their statuses",
+		{name: "get", args: "[-A] [-o json|yaml] [[NAMESPACE/]POD]", summary: "print the pods and their statuses",
 			do: printPods, flags: getFlags, podOptional: true},
 		{name: "explain", args: "[NAMESPACE/]POD", summary: "print the next step of each container, and its reason", do: printExplanation},
 		{name: "logs", args: "[-f] [-p] [-tail N] [-since 5m] [-timestamps] [NAMESPACE/]POD [-c CONTAINER]",
@@ -93,7 +93,8 @@ func printCommands(to io.Writer) {
 }
 
 func getFlags(l *invocation, flags *flag.FlagSet) {
-	flags.StringVar(&l.output, "o", "", "json for the pods as an API server has them (default a table)")
+	flags.StringVar(&l.output, "o", "", "json or yaml for the pods as an API server has them (default a table)")
+	flags.BoolFunc("A", "pods of all namespaces, as without it if no pod is named", func(string) error { return nil })
 }
 
 func planFlags(l *invocation, flags *flag.FlagSet) {
@@ -115,6 +116,7 @@ func logFlags(l *invocation, flags *flag.FlagSet) {
 	containerFlag(l, flags)
 	flags.BoolVar(&l.follow, "f", false, "follow the log until the container ends")
 	flags.BoolVar(&l.previous, "p", false, "print the log of the previous instance of the container")
+	flags.BoolVar(&l.previous, "previous", false, "the same as -p")
 	flags.BoolVar(&l.timestamps, "timestamps", false, "print the time of each line")
 	flags.Int64Var(&l.tail, "tail", -1, "`number` of last lines to print, all if it is negative")
 	flags.DurationVar(&l.since, "since", 0, "print only lines newer than this `duration`, such as 5m")
@@ -144,6 +146,20 @@ func nearest(word string, candidates []string) string {
 		}
 	}
 	return best
+}
+
+// withNearestFlag adds the most similar flag to the error about an unknown one.
+func withNearestFlag(err error, flags *flag.FlagSet) error {
+	if err == nil {
+		return nil
+	}
+	_, unknown, found := strings.Cut(err.Error(), "flag provided but not defined: -")
+	var names []string
+	flags.VisitAll(func(f *flag.Flag) { names = append(names, f.Name) })
+	if near := nearest(unknown, names); found && near != "" {
+		return fmt.Errorf("%w; did you mean -%s?", err, near)
+	}
+	return err
 }
 
 // distance counts the characters to insert, delete or replace to get from a to b.

@@ -44,6 +44,17 @@ func (o options) atEnd() string {
 	return "ends the agent and leaves the pods"
 }
 
+// inspection describes how to find out about a pod.
+func (o options) inspection() string {
+	switch o.serve {
+	case "":
+		return "Start the agent with -serve, then: nodeagent explain POD"
+	case "unix://" + defaultServe:
+		return "nodeagent explain POD"
+	}
+	return "nodeagent explain -serve " + o.serve + " POD"
+}
+
 // farewell describes the state of the pods after the agent: how many run, and how many wait for a container.
 func (o options) farewell(running, waiting int) string {
 	var pods []string

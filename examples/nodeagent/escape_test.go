@@ -162,7 +162,7 @@ func TestScreensPrintNothingThatATerminalObeys(t *testing.T) {
 		pod := aPod(v1.PodRunning, nil, container(hostile, isWaiting(hostile)))
 		pod.Name, pod.Status.Message = hostile, hostile
 		if f == table {
-			s.show(rowsOf([]v1.Pod{*pod}))
+			s.show(rowsOf([]v1.Pod{*pod}), 0)
 		} else {
 			o.printChanges([]v1.Pod{*pod})
 		}

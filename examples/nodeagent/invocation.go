@@ -74,7 +74,7 @@ func (l *invocation) parse(cmd command, flags *flag.FlagSet, args []string) erro
 		if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
 			return err
 		} else if err != nil {
-			return wrongUsage{err}
+			return wrongUsage{withNearestFlag(err, flags)}
 		}
 		if args = flags.Args(); len(args) > 0 {
 			l.names, args = append(l.names, args[0]), args[1:]
@@ -159,6 +159,18 @@ func (l *invocation) path(ctx context.Context, what string) (string, error) {
 		}
 	}
 	return "", fmt.Errorf("pod %q does not exist", namespace+"/"+name)
+}
+
+// warnIfSilent prints a warning if the runtime does not answer the agent: the output is then older than it seems.
+func (l *invocation) warnIfSilent(ctx context.Context) {
+	resp, err := l.get(ctx, "/healthz/syncloop")
+	if err == nil {
+		resp.Body.Close()
+		return
+	}
+	if text, ok := strings.CutPrefix(err.Error(), "runtime: "); ok {
+		fmt.Fprintf(l.errs, "Warning: the runtime has not answered %s. This is the last known state.\n", foreign.Line(text))
+	}
 }
 
 // pods returns the pods of the agent.

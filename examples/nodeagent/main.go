@@ -7,7 +7,7 @@
 // With -serve unix:///run/podsync.sock other processes inspect it, as kubectl does a cluster:
 //
 //	export PODSYNC_SERVE=unix:///run/podsync.sock
-//	nodeagent get [-o json] [POD]
+//	nodeagent get [-o json|yaml] [POD]
 //	nodeagent explain POD
 //	nodeagent plan [-o json] FOLDER|FILE|-
 //	nodeagent logs [-f] [-p] [-tail N] [-since 5m] [-timestamps] POD [-c CONTAINER]
@@ -54,7 +54,7 @@ import (
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
 	err := start(ctx, os.Args[1:])
 	if errors.Is(err, errChanges) {
@@ -75,6 +75,10 @@ func start(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
+	if o.version {
+		fmt.Println(version())
+		return nil
+	}
 	return run(ctx, o, os.Stdout)
 }
 
@@ -86,6 +90,7 @@ func run(ctx context.Context, o options, stdout *os.File) error {
 		return &failure{exitUsage, seeHelp, err}
 	}
 	s := newScreen(stdout, o.output)
+	s.folder, s.inspect = o.manifests, o.inspection()
 	conn, err := connect(ctx, o, s.say)
 	if err != nil && ctx.Err() != nil {
 		return nil // interrupted before the start
@@ -117,7 +122,7 @@ func run(ctx context.Context, o options, stdout *os.File) error {
 			Events:     syncpod.EventRecorderFunc(s.Eventf),
 			Node:       syncpod.Node{LogsRoot: o.podLogs, DialPod: conn.dialPod},
 			Extensions: syncpod.Extensions{Cgroups: cgroups},
-			Objects:    syncpod.Objects{Sources: env.Sources{ConfigMaps: manifests, Secrets: manifests}},
+			Objects:    syncpod.Objects{Sources: env.Sources{ConfigMaps: manifests, Secrets: manifests}, PullSecrets: manifests},
 		},
 	}
 	history := o.recordTimeline(&config)

@@ -162,6 +162,15 @@ func TestRunReportsWhyAPodDoesNotStart(t *testing.T) {
 	a.end()
 }
 
+// The folder's Secrets are the pull secrets of its pods, and a missing one is reported.
+func TestRunPullsWithSecrets(t *testing.T) {
+	t.Parallel()
+	a := startAgent(t)
+	a.write("web.yaml", strings.Replace(web, "  containers:\n", "  imagePullSecrets: [{name: registry}]\n  containers:\n", 1))
+	a.says("Warning", "FailedToRetrieveImagePullSecret", "web-n1", "Secret default/registry is not in")
+	a.end()
+}
+
 // With -drain the pods are stopped before the agent ends.
 func TestRunDrains(t *testing.T) {
 	t.Parallel()

@@ -67,12 +67,17 @@ func display(ctx context.Context, agent *agent.Agent, s *screen) {
 // update updates the display.
 func (o *observer) update() {
 	o.read()
+	health := o.agent.Health()
 	if o.screen.format == table {
-		o.screen.show(o.rows(o.pods))
+		rejected := 0
+		for _, source := range health.Sources {
+			rejected += len(source.Errors)
+		}
+		o.screen.show(o.rows(o.pods), rejected)
 	} else {
 		o.printChanges(o.pods)
 	}
-	o.printProblems(o.agent.Health())
+	o.printProblems(health)
 }
 
 // read reads the pods of the agent, with their statuses.
@@ -151,7 +156,7 @@ func problemsOf(h loop.Health) []record {
 	case err == nil:
 		wrong = messages(wrong, levelError, "The runtime does not list its pods: %v", h.Runtime.ListErr)
 	case !errors.Is(err, pleg.ErrNotListed) && !errors.Is(err, pleg.ErrStopped):
-		wrong = messages(wrong, levelError, "The runtime is unavailable: %v", err)
+		wrong = messages(wrong, levelError, "The runtime does not answer since "+h.Runtime.Since.Format(time.TimeOnly)+": %v", err)
 	}
 	wrong = messages(wrong, levelError, "%v", append(slices.Clone(h.Conflicts), h.Store)...)
 	for _, source := range h.Sources {

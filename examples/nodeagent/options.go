@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/util/validation"
+
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/sandbox"
 )
@@ -27,7 +29,7 @@ const (
 // options are the flags of the agent.
 type options struct {
 	manifests, runtime, root, podLogs, node, owner, cgroups, output string
-	drain, stopUnknown, createManifests                             bool
+	version, drain, stopUnknown, createManifests                    bool
 	// serve is a socket or an address, empty if the agent serves nothing.
 	serve        string
 	certificates certificates
@@ -56,6 +58,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags.BoolVar(&o.drain, "drain", false, "stop the pods when the agent is interrupted, instead of leaving them running; a second Ctrl-C stops waiting for them")
 	flags.StringVar(&o.serve, "serve", "", "`endpoint` at which the commands inspect the agent, "+
 		"such as unix://"+defaultServe+", for root and the agent's user, or https://:10250 with -tls-cert, -tls-key and -tls-ca")
+	flags.BoolVar(&o.version, "version", false, "print the version and exit")
 	o.certificates.flags(flags)
 	o.logs.flags(flags)
 	err := flags.Parse(args)
@@ -65,9 +68,13 @@ func parse(args []string, stderr io.Writer) (options, error) {
 		flags.PrintDefaults()
 		return o, err
 	}
+	if err == nil && o.version {
+		return o, nil
+	}
 	if err == nil {
 		err = o.check(flags.Args())
 	}
+	err = withNearestFlag(err, flags)
 	if err != nil {
 		return o, &failure{exitUsage, seeHelp, err}
 	}
@@ -114,7 +121,7 @@ func (o options) check(rest []string) error {
 		return err
 	}
 	if err := (cri.Owner{Name: o.owner}).Validate(); err != nil {
-		return fmt.Errorf("-owner: %w", err)
+		return fmt.Errorf("-owner %s: want up to 63 letters, digits, -, _ and ., the first and the last a letter or digit", o.owner)
 	}
 	return nil
 }
@@ -125,6 +132,9 @@ func (o *options) complete() (err error) {
 		if o.node, err = hostname(); err != nil {
 			return err
 		}
+	}
+	if len(validation.IsDNS1123Subdomain(o.node)) > 0 {
+		return &failure{exitUsage, seeHelp, fmt.Errorf("-node %s: want lower-case letters, digits, - and ., the first and the last a letter or digit", o.node)}
 	}
 	sampled := o.manifests == ""
 	if !sampled && !o.createManifests {

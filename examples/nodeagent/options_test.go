@@ -27,12 +27,14 @@ func TestParseRefuses(t *testing.T) {
 		{"-drain=perhaps", "-drain"},
 		{"-serve :10250", "-serve :10250: want an endpoint"},
 		{"-serve https://:10250 -tls-cert c -tls-key k", "-tls-ca is missing"},
-		{"-container-log-max-size ten", "-container-log-max-size ten: quantities must match"},
-		{"-container-log-max-size -1Mi", "-container-log-max-size -1Mi: want more than nothing"},
-		{"-container-log-max-size 0 -container-log-max-files 3", "-container-log-max-size 0: want more than nothing"},
-		{"-container-log-max-files 1", "-container-log-max-files 1: MaxFiles is 1: it must be 2 at least"},
-		{"-container-log-max-files -4", "-container-log-max-files -4: MaxFiles is -4"},
-		{"-owner a/b", "-owner: cri: Owner.Name \"a/b\""},
+		{"-container-log-max-size ten", "-container-log-max-size ten: want a size above 0, such as 10Mi"},
+		{"-container-log-max-size -1Mi", "-container-log-max-size -1Mi: want a size above 0"},
+		{"-container-log-max-size 0 -container-log-max-files 3", "-container-log-max-size 0: want a size above 0"},
+		{"-container-log-max-files 1", "-container-log-max-files 1: want 2 files or more"},
+		{"-container-log-max-files -4", "-container-log-max-files -4: want 2 files or more"},
+		{"-owner a/b", "-owner a/b: want up to 63 letters"},
+		{"-node Edge_7", "-node Edge_7: want lower-case letters"},
+		{"-manifest m", "not defined: -manifest; did you mean -manifests?"},
 	} {
 		_, err := parse(strings.Fields(tt.args), io.Discard)
 		if err == nil || !strings.Contains(err.Error(), tt.want) || !strings.HasSuffix(err.Error(), seeHelp) || exitCode(err) != exitUsage {

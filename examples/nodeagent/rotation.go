@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"flag"
 	"fmt"
 
@@ -27,16 +26,13 @@ func (r rotation) policy() (logs.RotationPolicy, error) {
 	p := logs.RotationPolicy{MaxFiles: r.maxFiles}
 	if r.maxSize != "" {
 		size, err := resource.ParseQuantity(r.maxSize)
-		if err == nil && size.Value() <= 0 {
-			err = errors.New("want more than nothing")
-		}
-		if err != nil {
-			return p, fmt.Errorf("-container-log-max-size %s: %w", r.maxSize, err)
+		if err != nil || size.Value() <= 0 {
+			return p, fmt.Errorf("-container-log-max-size %s: want a size above 0, such as 10Mi", r.maxSize)
 		}
 		p.MaxSize = size.Value()
 	}
 	if err := p.Validate(); err != nil {
-		return p, fmt.Errorf("-container-log-max-files %d: %w", r.maxFiles, err)
+		return p, fmt.Errorf("-container-log-max-files %d: want 2 files or more", r.maxFiles)
 	}
 	return p, nil
 }

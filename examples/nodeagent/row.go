@@ -15,8 +15,9 @@ type row struct {
 	Namespace, Name, Status string
 	Ready, Containers       int
 	Restarts                int32
-	// LastEnd is the time of the last exit of a restarted container.
+	// LastEnd is the time of the last exit of a restarted container. Killed means that the kernel ended it for lack of memory.
 	LastEnd time.Time
+	Killed  bool
 	// Began is the time when the pod was created, or accepted by the agent.
 	Began time.Time
 }
@@ -58,7 +59,7 @@ func rowOf(pod *v1.Pod) row {
 func (r *row) countRestarts(s v1.ContainerStatus) {
 	r.Restarts += s.RestartCount
 	if end := s.LastTerminationState.Terminated; end != nil && end.FinishedAt.After(r.LastEnd) {
-		r.LastEnd = end.FinishedAt.Time
+		r.LastEnd, r.Killed = end.FinishedAt.Time, end.Reason == "OOMKilled"
 	}
 }
 

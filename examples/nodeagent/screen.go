@@ -12,6 +12,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	k8sruntime "k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/podsync/podsync/runtime/foreign"
 )
 
 // format is the output format of a screen.
@@ -32,8 +34,12 @@ type screen struct {
 	changed chan struct{}
 	mu      sync.Mutex
 	out     io.Writer
-	rows    []row    // of the table
-	drawn   []string // the lines of the table on the terminal
+	rows    []row // of the table
+	// folder and inspect are for the lines below the table: the manifests, and the command that explains a pod. Without a
+	// folder there are none.
+	folder, inspect string
+	rejected        int      // manifests
+	drawn           []string // the lines of the table on the terminal
 }
 
 func newScreen(out *os.File, output string) *screen {
@@ -85,7 +91,7 @@ func (s *screen) say(format string, args ...any) {
 // close prints a last message. The last table stays above it.
 func (s *screen) close(format string, args ...any) {
 	s.mu.Lock()
-	s.rows, s.drawn = nil, nil
+	s.rows, s.drawn, s.folder = nil, nil, ""
 	s.mu.Unlock()
 	s.say(format, args...)
 }
@@ -99,14 +105,18 @@ func (s *screen) print(r record) {
 		_ = printJSON(s.out, r, "")
 		return
 	}
-	s.draw(r.String() + "\n")
+	text := r.String()
+	if width, _ := s.size(); s.format == table && r.Kind == "Event" { // nodeagent timeline has all of it
+		text = strings.Join(fit(strings.Split(text, "\n"), width, 0), "\n")
+	}
+	s.draw(text + "\n")
 }
 
-// show draws the table with new rows.
-func (s *screen) show(rows []row) {
+// show draws the table with new rows, and the number of rejected manifests.
+func (s *screen) show(rows []row, rejected int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.rows = rows
+	s.rows, s.rejected = rows, rejected
 	s.draw("")
 }
 
@@ -122,9 +132,30 @@ func (s *screen) draw(text string) {
 		b.WriteString("\x1b[J")
 	}
 	b.WriteString(text)
-	s.drawn = fit(tableOf(s.rows, time.Now()), width, height)
+	s.drawn = s.tableWithFooter(width, height)
 	for _, line := range s.drawn {
 		b.WriteString(line + "\n")
 	}
 	_, _ = s.out.Write(b.Bytes())
+}
+
+// tableWithFooter returns the lines of the table and those below it, which a low terminal does not show.
+func (s *screen) tableWithFooter(width, height int) []string {
+	footer := s.footer()
+	if height > 0 && height < len(footer)+5 {
+		footer = nil
+	}
+	return append(fit(tableOf(s.rows, time.Now()), width, max(height-len(footer), 0)), fit(footer, width, 0)...)
+}
+
+// footer returns the lines below the table.
+func (s *screen) footer() []string {
+	if s.format != table || s.folder == "" {
+		return nil
+	}
+	manifests := "Manifests: " + foreign.Line(s.folder)
+	if s.rejected > 0 {
+		manifests += fmt.Sprintf(" (%d rejected: see above)", s.rejected)
+	}
+	return []string{manifests, "Why does a pod wait? " + s.inspect}
 }

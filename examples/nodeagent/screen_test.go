@@ -236,7 +236,7 @@ func TestTableIsDrawnInPlace(t *testing.T) {
 			for i := range random.IntN(12) {
 				rows = append(rows, row{Namespace: "default", Name: fmt.Sprintf("pod%d", i), Status: "CrashLoopBackOff"})
 			}
-			s.show(rows)
+			s.show(rows, 0)
 		}
 		all := strings.Join(term.lines, "\n")
 		if got := strings.Count(all, "  message "); got != said {
@@ -256,9 +256,20 @@ func TestTableIsDrawnInPlace(t *testing.T) {
 func TestClose(t *testing.T) {
 	term := &terminal{width: 80, height: 24, lines: []string{""}}
 	s := screenOn(term, table, 80, 24)
-	s.show(someRows)
+	s.folder, s.inspect = "/etc/pods", "nodeagent explain POD"
+	s.show(someRows, 2)
+	if got, want := strings.Join(term.lines, "\n"), "\nManifests: /etc/pods (2 rejected: see above)\nWhy does a pod wait? nodeagent explain POD\n"; !strings.HasSuffix(got, want) {
+		t.Errorf("the terminal shows\n%s\nwant at the end%s", got, want)
+	}
+	s.Eventf(&v1.ObjectReference{Name: "web"}, "Normal", "Pulled", "%s", strings.Repeat("x", 100))
+	if got := term.lines[0]; len(got) != 80 || !strings.HasSuffix(got, "  xxxxxxxxxxxxxxxxxx") || !strings.HasPrefix(term.lines[1], "NAME") {
+		t.Errorf("the event is not cut: %q", term.lines)
+	}
+	term.lines = []string{""}
+	s.drawn = nil
+	s.show(someRows, 0)
 	fmt.Fprint(term, "^C")
-	s.show(someRows)
+	s.show(someRows, 0)
 	if got := strings.Join(term.lines, "\n"); !strings.HasPrefix(got, "NAME ") || strings.Contains(got, "^C") {
 		t.Errorf("the terminal shows\n%s", got)
 	}

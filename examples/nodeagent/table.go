@@ -45,7 +45,11 @@ func (r row) restarts(now time.Time) string {
 	if r.Restarts == 0 || r.LastEnd.IsZero() {
 		return fmt.Sprint(r.Restarts)
 	}
-	return fmt.Sprintf("%d (%s ago)", r.Restarts, age(r.LastEnd, now))
+	why := ""
+	if r.Killed {
+		why = "OOMKilled "
+	}
+	return fmt.Sprintf("%d (%s%s ago)", r.Restarts, why, age(r.LastEnd, now))
 }
 
 func age(from, now time.Time) string {

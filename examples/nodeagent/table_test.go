@@ -18,6 +18,11 @@ func TestTable(t *testing.T) {
 		"crashing-a   0/1     CrashLoopBackOff   4 (40s ago)   3m",
 		"web-a        2/2     Running            0             <unknown>",
 	}
+	killed := someRows[0]
+	killed.Killed = true
+	if got := killed.restarts(noon); got != "4 (OOMKilled 40s ago)" {
+		t.Errorf("restarts of a killed container: %q", got)
+	}
 	if got := tableOf(someRows, noon); !slices.Equal(got, want) {
 		t.Errorf("got, want %v\n%s", want, strings.Join(got, "\n"))
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"strings"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -11,6 +12,8 @@ import (
 	"github.com/podsync/podsync/internal/order"
 	"github.com/podsync/podsync/podworkers"
 	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/foreign"
+	"github.com/podsync/podsync/runtime/pleg"
 )
 
 // A Pod is the state of a pod that sources want, or wanted.
@@ -62,7 +65,16 @@ func (l *Loop) Explain(uid types.UID) string {
 	if unknown := l.sources.unknownBeside(uid); len(unknown) > 0 && !state.Known {
 		next = fmt.Sprintf("It does not start, because its source knows none of the pods that an earlier agent has left: %s.\n", strings.Join(unknown, ", "))
 	}
-	return fmt.Sprintf("State: %v.\n%s", state, next)
+	return fmt.Sprintf("%sState: %v.\n%s", silence(l.watcher.Health()), state, next)
+}
+
+// silence describes since when the runtime has not answered, "" if it answers.
+func silence(h pleg.Health) string {
+	if h.Err == nil || h.Since.IsZero() {
+		return ""
+	}
+	return fmt.Sprintf("The runtime has not answered since %s, for %v: %v. This is the last known state:\n",
+		h.Since.UTC().Format(time.RFC3339), h.At.Sub(h.Since).Round(time.Second), foreign.Error(h.Err))
 }
 
 // Cache returns the cache with the last observed statuses of pods in the runtime. It is the cache of

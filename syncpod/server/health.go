@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/podsync/podsync/syncpod/loop"
 )
@@ -25,6 +26,9 @@ var checks = []check{
 
 // syncLoop returns the problem that keeps the agent from syncing any pod.
 func syncLoop(h loop.Health) error {
+	if h.Runtime.Err != nil && !h.Runtime.Since.IsZero() {
+		return fmt.Errorf("runtime: since %s: %w", h.Runtime.Since.UTC().Format(time.RFC3339), h.Runtime.Err)
+	}
 	if h.Runtime.Err != nil {
 		return fmt.Errorf("runtime: %w", h.Runtime.Err)
 	}

@@ -27,6 +27,7 @@ package source
 //	folder.go        Folder: the objects of all manifests
 //	folder_run.go    when files are read; folder_watch.go watches for changes
 //	folder_file.go   one file, and its last version
+//	pullsecrets.go   the Secrets for pulls of images
 //	folder_preview.go  the snapshot with other files
 //	folder_merge.go  which of several objects with one name takes precedence
 //	manifest.go      from text to pods; configmap.go to ConfigMaps and Secrets;

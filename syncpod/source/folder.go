@@ -36,7 +36,7 @@ type FolderConfig struct {
 // contain several documents, and lists, of pods, ConfigMaps and Secrets. Pods get the identity of
 // static pods and the API's defaults, and are validated; see package podspec. Pods may refer to the
 // ConfigMaps and Secrets: a Folder is an env.ConfigMaps and an env.Secrets; set it as
-// Objects.ConfigMaps and Objects.Secrets of syncpod.Config, because a Loop does not. When one
+// Objects.ConfigMaps and Objects.Secrets of syncpod.Config, and as Objects.PullSecrets for imagePullSecrets, because a Loop does not. When one
 // changes, the volumes of running pods are updated immediately.
 //
 // Every regular file is read, except those whose names begin with a dot, and copies left by editors

@@ -1,0 +1,36 @@
+package source
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	v1 "k8s.io/api/core/v1"
+)
+
+// maxPullSecrets is the maximum number of Secrets for the images of one pod.
+const maxPullSecrets = 256
+
+// PullSecrets returns the Secrets of the folder that the pod's imagePullSecrets name. The error names those that are missing.
+func (f *Folder) PullSecrets(ctx context.Context, pod *v1.Pod) ([]v1.Secret, error) {
+	var secrets []v1.Secret
+	var errs []error
+	seen := map[string]bool{}
+	for _, ref := range pod.Spec.ImagePullSecrets {
+		if ref.Name == "" || seen[ref.Name] {
+			continue
+		}
+		if len(seen) == maxPullSecrets {
+			errs = append(errs, fmt.Errorf("imagePullSecrets name more than %d secrets: %q and those after it are not used", maxPullSecrets, ref.Name))
+			break
+		}
+		seen[ref.Name] = true
+		secret, err := f.Secret(ctx, pod.Namespace, ref.Name)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		secrets = append(secrets, *secret)
+	}
+	return secrets, errors.Join(errs...)
+}

@@ -1,0 +1,43 @@
+package source
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// The pull secrets of a pod are the Secrets of its namespace in the folder, each once.
+func TestFolderPullSecrets(t *testing.T) {
+	dir := t.TempDir()
+	text := "{apiVersion: v1, kind: Secret, metadata: {name: one}, stringData: {a: x}}\n---\n{apiVersion: v1, kind: Secret, metadata: {name: other, namespace: prod}}\n"
+	if err := os.WriteFile(filepath.Join(dir, "s.yaml"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f, err := NewFolder(FolderConfig{Path: dir, NodeName: "n"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.scan(always); err != nil {
+		t.Fatal(err)
+	}
+	f.snapshot(nil)
+	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default"}}
+	for _, name := range []string{"one", "", "one", "other"} {
+		pod.Spec.ImagePullSecrets = append(pod.Spec.ImagePullSecrets, v1.LocalObjectReference{Name: name})
+	}
+	secrets, err := f.PullSecrets(t.Context(), pod)
+	if len(secrets) != 1 || secrets[0].Name != "one" || err == nil || !strings.Contains(err.Error(), "Secret default/other is not in "+dir) {
+		t.Errorf("got %d secrets, %v", len(secrets), err)
+	}
+	for i := range maxPullSecrets + 1 {
+		pod.Spec.ImagePullSecrets = append(pod.Spec.ImagePullSecrets, v1.LocalObjectReference{Name: fmt.Sprint("s", i)})
+	}
+	if _, err := f.PullSecrets(t.Context(), pod); err == nil || !strings.Contains(err.Error(), "more than 256 secrets") {
+		t.Errorf("too many secrets: %v", err)
+	}
+}
