@@ -56,7 +56,7 @@ type ContainerEffect struct {
 	Hold Hold
 }
 
-// Effects returns what Compute does with each container of the pod, in the order init, regular and ephemeral containers.
+// Effects returns what Compute does with each container in the pod, in the order init, regular and ephemeral containers.
 // It returns nil for an input that Validate rejects.
 func Effects(in Input) []ContainerEffect {
 	if in.Validate() != nil {

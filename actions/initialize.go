@@ -4,7 +4,7 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// initState is how far the init containers of a pod are.
+// initState is how far the init containers in a pod are.
 type initState uint8
 
 const (

@@ -116,9 +116,10 @@ const (
 var errNoPod = errors.New("input: Pod is required")
 
 // Validate returns an error if the input is unusable: no pod, a container without a name, two
-// containers of one name, which the runtime's status could not distinguish, an unknown restart
-// policy, or an unknown operator of a restart rule, which could end a pod that should run. The
-// error names the field. Plan.Invalid holds the same error, and such a plan changes nothing.
+// containers with one name, which the runtime's status could not distinguish, an unknown
+// restart policy, or an unknown operator of a restart rule, which could end a pod that should
+// run. The error names the field. Plan.Invalid holds the same error, and such a plan changes
+// nothing.
 func (in Input) Validate() error {
 	if in.Pod == nil {
 		return errNoPod

@@ -101,7 +101,7 @@ type StartStep struct {
 	Hold Hold
 }
 
-// PostStartStep runs the postStart handler of a running container.
+// PostStartStep runs the postStart handler for a running container.
 type PostStartStep struct {
 	Container ContainerRef
 	ID        runtime.ContainerID

@@ -36,7 +36,7 @@ const (
 
 	// Why a container is started, or an instance of it cleared.
 
-	ContainerMissing      // the runtime has no record of it
+	ContainerMissing      // the runtime has no record for it
 	ContainerNeverStarted // it was created and not started, or its start failed
 	ContainerStateUnknown // the runtime does not know whether it is alive
 	ContainerExited       // it has ended, and its restart policy asks for another run
@@ -53,7 +53,7 @@ const (
 	LivenessFailed       // its liveness probe failed
 	StartupFailed        // its startup probe failed
 	ResizeRestart        // its resources changed, and its resize policy asks for a restart (KEP-1287)
-	RestartAllContainers // all containers of the pod restart (KEP-5532)
+	RestartAllContainers // all containers in the pod restart (KEP-5532)
 
 	// Why a running container is resized in place.
 
@@ -66,12 +66,12 @@ const (
 	DoneSucceeded   // it exited with exit code 0 and must not run again
 	DoneFailed      // it exited with another exit code and must not run again
 	PodDeleted      // the pod is being deleted, and the container has exited or was never started; also the reason to stop the pod
-	DoneInit        // it is an init container of a pod past initialization
+	DoneInit        // it is an init container in a pod past initialization
 	InitPassed      // it is an init container, and a later one has been started
 	DoneEphemeral   // it is an ephemeral container, which runs once
 	WaitsForInit    // an init container must complete first
 	WaitsForSandbox // the pod gets a new sandbox first
-	WaitsForReset   // all containers of the pod are removed first
+	WaitsForReset   // all containers in the pod are removed first
 	EndsWithPod     // the pod is stopped for good
 
 	reasons // their number

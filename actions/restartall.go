@@ -7,7 +7,7 @@ import (
 )
 
 // RestartAllRequested reports whether a container has exited with an exit code whose restart rule
-// restarts all containers of the pod (KEP-5532), and which container it is. It returns false for a
+// restarts all containers in the pod (KEP-5532), and which container it is. It returns false for a
 // pod that is being deleted.
 func RestartAllRequested(pod *v1.Pod, status *runtime.PodStatus) (by ContainerRef, requested bool) {
 	if pod == nil || pod.DeletionTimestamp != nil {

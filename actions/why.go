@@ -71,7 +71,7 @@ func (d *decision) whyInNewSandbox(ref ContainerRef) Reason {
 	return WaitsForInit
 }
 
-// whyOver returns why a container of a stopped pod does not run: its own exit, or the pod's end.
+// whyOver returns why a container in a stopped pod does not run: its own exit, or the pod's end.
 func (d *decision) whyOver(ref ContainerRef) Reason {
 	c := d.current(ref)
 	if c == nil || c.State != runtime.ContainerExited || ref.Kind == EphemeralContainer {

@@ -155,7 +155,7 @@
 // end the work and leave the pods running.
 //
 // A Syncer must return soon after its context's cancellation. It may get the same work again after it has succeeded. It must
-// not return nil from a stop while a container of the pod runs, and must not write to the pods and statuses. Workers cannot end
+// not return nil from a stop while a container in the pod runs, and must not write to the pods and statuses. Workers cannot end
 // a call that does not return: its pod waits until it must stop, or stop sooner, and Run returns only after the call.
 //
 // docs/PARITY.md lists the deliberate deviations from the kubelet's pod workers.

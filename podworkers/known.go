@@ -25,7 +25,7 @@ type KnownPod struct {
 
 // SyncKnownPods reports all pods that the sources want. All other pods must stop. A finished pod is
 // orphaned if no source wants it, or if a source wants a new pod with its UID. An unwanted pod that never
-// started is orphaned, too. RemovePod is the last work of an orphaned pod. If containers of a finished pod
+// started is orphaned, too. RemovePod is the last work of an orphaned pod. If containers in a finished pod
 // are being stopped again, the pod is orphaned after that, unless a source has reported it meanwhile.
 //
 // known are the pods that are not orphaned; orphaned are the pods that this call has orphaned, with

@@ -9,7 +9,7 @@ const (
 	Syncing Phase = iota
 	// Terminating means that the pod must stop. None of its containers starts any more.
 	Terminating
-	// Terminated means that no container of the pod runs or will run. The cleanup of its resources on the
+	// Terminated means that no container in the pod runs or will run. The cleanup of its resources on the
 	// node is left.
 	Terminated
 	// Finished means that nothing is left to do. The Set remembers the pod until no source wants it, or a

@@ -14,16 +14,16 @@ type PodState struct {
 	Known   bool
 	Phase   Phase
 	Removal Removal
-	// Terminated means that no container of the pod runs, and none will start.
+	// Terminated means that no container in the pod runs, and none will start.
 	Terminated bool
-	// MayHaveRunningContainers means that a container of the pod may run or start.
+	// MayHaveRunningContainers means that a container in the pod may run or start.
 	MayHaveRunningContainers bool
 	// ShouldBeFinished means that only the pod's removal is left to do.
 	ShouldBeFinished bool
 	// TerminationRequested means that the pod must stop, or has stopped.
 	TerminationRequested bool
 	// ContainersShouldBeTerminating means that the agent stops the pod's containers, or has stopped them.
-	// No part of the agent may start a container of the pod any more.
+	// No part of the agent may start a container in the pod any more.
 	ContainersShouldBeTerminating bool
 	// RuntimeShouldBeRemoved means that the runtime's records of the pod may be removed.
 	RuntimeShouldBeRemoved bool
@@ -33,8 +33,8 @@ type PodState struct {
 
 	// abandoned counts the abandoned calls that have not returned; the removal waits for them.
 	abandoned int
-	// waitsFor is the pod of the same name and namespace that must end before this static pod may start, empty if
-	// there is none.
+	// waitsFor is the pod with the same name and namespace that must end before this static pod may start, empty
+	// if there is none.
 	waitsFor types.UID
 }
 

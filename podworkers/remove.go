@@ -6,8 +6,8 @@ import (
 )
 
 // RemoveOrphan removes a pod that the Set does not know: no source wants it, none of its containers runs, and
-// the node still has ended containers, files or records of it. A pod that the Set knows is ignored: its
-// own phases lead to its removal.
+// the node still has ended containers, files or records for it. A pod that the Set knows is ignored: its own
+// phases lead to its removal.
 func (s *Set) RemoveOrphan(pod RuntimePod) Effects {
 	if _, known := s.pods[pod.UID]; known || pod.UID == "" {
 		return Effects{}
@@ -36,7 +36,7 @@ func (s *state) orphan(why Removal) {
 	}
 }
 
-// succeed stores an update of a new pod with the UID of this one. A new pod that must stop before it
+// succeed stores an update to a new pod with the UID of this one. A new pod that must stop before it
 // has started never starts.
 func (s *state) succeed(u Update) {
 	switch {

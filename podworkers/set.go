@@ -9,7 +9,7 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// Set is the state of all pods of a node. It decides which work each pod needs, and in which order;
+// Set is the state of all pods on a node. It decides which work each pod needs, and in which order;
 // the caller does the work. The zero Set has no pods.
 //
 // A Set is a state machine: its results depend only on the earlier calls. It starts no goroutine,
@@ -19,7 +19,7 @@ type Set struct {
 	statics statics
 	// revision is the revision of the last work handed out.
 	revision uint64
-	// synced means that SyncKnownPods has been called, so the Set knows all pods of the node.
+	// synced means that SyncKnownPods has been called, so the Set knows all pods on the node.
 	synced bool
 }
 
@@ -49,7 +49,7 @@ func (s *Set) add(p *state) *state {
 	return p
 }
 
-// queueStatic enqueues a static pod under its full name. If the pod must stop, and the runtime has containers of it,
+// queueStatic enqueues a static pod under its full name. If the pod must stop, and the runtime has containers in it,
 // queueStatic blocks the name for other pods until the pod has stopped.
 func (s *Set) queueStatic(p *state) {
 	switch {

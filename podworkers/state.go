@@ -19,7 +19,7 @@ type state struct {
 	// inRuntime means that the runtime knows the pod. This agent or an earlier one has started it.
 	inRuntime bool
 	// stopping means that work that stops the pod has been handed out, or that the pod had finished before. No
-	// container of the pod may start.
+	// container in the pod may start.
 	stopping bool
 	// deleted means that no source wants the pod any more.
 	deleted bool
@@ -36,10 +36,10 @@ type state struct {
 	toRemove bool
 	// abandoned are the abandoned calls that have not returned.
 	abandoned []uint64
-	// successor is the last update of a new pod with the UID of this one. The new pod begins when this one
+	// successor is the last update to a new pod with the UID of this one. The new pod begins when this one
 	// is forgotten.
 	successor *Update
-	// mayRun is set if a container of the pod may have started after the last stop had inspected the pod, so that the
+	// mayRun is set if a container in the pod may have started after the last stop had inspected the pod, so that the
 	// pod must be stopped again.
 	mayRun *RuntimePod
 

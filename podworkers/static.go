@@ -14,7 +14,7 @@ func fullName(u Update) string {
 	return u.RuntimePod.Name + "_" + u.RuntimePod.Namespace
 }
 
-// statics lets static pods of one full name run one after the other, in the order of their first
+// statics lets static pods of one full name run one after the other, ordered by their first
 // updates: a source on the node may give a pod's name to another pod at any time (kubernetes
 // #104743). The zero value has no pods.
 type statics struct {

@@ -2,8 +2,8 @@ package podworkers
 
 import "time"
 
-// KillRuntimePod reports that containers of the pod may run although no pending work stops them: abandoned work has
-// returned, or the runtime has containers of a pod that is stopping or has stopped (kubernetes #139833).
+// KillRuntimePod reports that containers in the pod may run although no pending work stops them: abandoned work has
+// returned, or the runtime has containers in a pod that is stopping or has stopped (kubernetes #139833).
 //
 // A syncing pod is synced again, and a terminating pod is stopped again. A terminated pod's containers are stopped
 // with SyncTerminatingRuntimePod, and the pod stays in its phase; until that work has succeeded, the pod counts as
@@ -54,7 +54,7 @@ func (s *state) stoppingAgain() bool {
 // mustStopAgain reports whether that work is due.
 func (s *state) mustStopAgain() bool { return s.mayRun != nil && s.phase >= Terminated }
 
-// hasStopped reports whether no container of the pod runs or will run.
+// hasStopped reports whether no container in the pod runs or will run.
 func (s *state) hasStopped() bool {
 	return s.phase >= Terminated && s.mayRun == nil && !s.stoppingAgain()
 }

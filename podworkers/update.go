@@ -17,7 +17,7 @@ type UpdateType uint8
 const (
 	// Sync requests a sync of the pod without any change.
 	Sync UpdateType = iota
-	// Changed reports a change of the pod's definition, or of its status at its source.
+	// Changed reports a change to the pod's definition, or of its status at its source.
 	Changed
 	// Create reports a pod that is new at its source. If a pod with its UID is
 	// stopping, the new pod starts after the old one is forgotten.
@@ -50,11 +50,11 @@ type Update struct {
 	// only be killed: other types of updates are ignored.
 	//
 	// RuntimePod together with a Pod is used only in the pod's first update: the runtime may have
-	// containers of the pod that an earlier agent started. If that pod is static and is deleted while
+	// containers in the pod that an earlier agent started. If that pod is static and is deleted while
 	// it waits for another pod with its name, its containers are stopped before it finishes.
 	RuntimePod *RuntimePod
 	// Status is the pod's last status from the runtime, nil if there is none. It is used only in the
-	// first update of a pod that has finished at its source: if no container runs, an earlier agent
+	// first update to a pod that has finished at its source: if no container runs, an earlier agent
 	// has stopped the pod, and only the cleanup is left.
 	Status *runtime.PodStatus
 	// Stop states how to stop the pod. It is used in updates that make the pod stop, or that arrive
@@ -146,7 +146,7 @@ func (t WorkType) String() string {
 	return "SyncPod"
 }
 
-// Work is one call for one pod. It is in flight from the call of Next that returns it until Done or
+// Work is one call for one pod. It is in flight from the call to Next that returns it until Done or
 // Abandon.
 type Work struct {
 	UID  types.UID
@@ -160,7 +160,7 @@ type Work struct {
 	Pod *v1.Pod
 	// RuntimePod is set where Pod is nil.
 	RuntimePod *RuntimePod
-	// Removal is the reason of a RemovePod.
+	// Removal is the reason for a RemovePod.
 	Removal Removal
 	// GracePeriodSeconds is SyncTerminatingPod's grace period. Nil means the pod's own grace
 	// period: there was no stop request.

@@ -12,14 +12,14 @@ import (
 // New. All methods may be called from any goroutine, at any time.
 //
 // Workers own the lock and the goroutines. The scheduler, which the lock guards, decides which work
-// starts, and when. Under the lock, log lines and calls of the Observer are collected in changes, which
+// starts, and when. Under the lock, log lines and calls to the Observer are collected in changes, which
 // are reported after the lock is released. A job calls the Syncer without the lock.
 type Workers struct {
 	config Config
 	// running counts the goroutines that Run waits for.
 	running sync.WaitGroup
 
-	// mu guards everything below. It is never held during a call of the Syncer,
+	// mu guards everything below. It is never held during a call to the Syncer,
 	// the StatusSource, the Observer or the Logger.
 	mu        sync.Mutex
 	scheduler scheduler
@@ -96,9 +96,9 @@ func (w *Workers) fire(timer *time.Timer) {
 	w.scheduler.timers.arm(timer, changes.now)
 }
 
-// UpdatePod records an update of a pod and returns. The workers sync the pod as soon as no call for it is
-// in flight. Only the last update that arrives meanwhile is used; stop requests are never
-// lost. The caller must not modify the objects of the update afterwards.
+// UpdatePod records an update to a pod and returns. The workers sync the pod as soon as no call for it is
+// in flight. Only the last update that arrives meanwhile is used; stop requests are never lost. The
+// caller must not modify the objects of the update afterwards.
 //
 // Update.Stop.ID is ignored; KillPod waits for the answer. An error means that the update is rejected:
 // ErrStopped, ErrDraining, or the missing field's name.

@@ -26,7 +26,7 @@ func (w *Workers) SyncKnownPods(desired []types.UID) (known, orphaned []KnownPod
 	return known, orphaned
 }
 
-// KillRuntimePod reports that the runtime runs containers of a pod that should have stopped, and
+// KillRuntimePod reports that the runtime runs containers in a pod that should have stopped, and
 // stops them; see [Set.KillRuntimePod]. It returns ErrStopped, or an error if the pod has no UID.
 func (w *Workers) KillRuntimePod(pod RuntimePod) error {
 	changes := changes{now: time.Now()}

@@ -28,22 +28,22 @@ const (
 type Config struct {
 	// Syncer does the work. Required.
 	Syncer Syncer
-	// Status returns a pod's status before each call of the Syncer. That status is newer than the
+	// Status returns a pod's status before each call to the Syncer. That status is newer than the
 	// previous call's end. If Status is nil, the Syncer gets a nil status and must inspect the pod
 	// itself.
 	Status StatusSource
-	// MaxConcurrent limits the concurrent calls of SyncPod, not counting abandoned ones. Further pods wait in a
+	// MaxConcurrent limits the concurrent calls to SyncPod, not counting abandoned ones. Further pods wait in a
 	// queue. Work that stops, cleans up or removes pods never waits. Zero means no limit.
 	MaxConcurrent int
-	// ResyncInterval is the longest time between two calls of SyncPod for a pod. Zero means 1 min.
+	// ResyncInterval is the longest time between two calls to SyncPod for a pod. Zero means 1 min.
 	ResyncInterval time.Duration
 	// Observer receives events. Default: none.
 	Observer Observer
-	// Trace is called before each call of the Syncer, and returns the call's context, derived from ctx. The contexts of
-	// all steps of the call, such as calls of the runtime, are derived from it. After the call, the workers call end with
+	// Trace is called before each call to the Syncer, and returns the call's context, derived from ctx. The contexts of
+	// all steps of the call, such as calls to the runtime, are derived from it. After the call, the workers call end with
 	// its error. Both functions must return soon; end must not be nil. Default: no tracing.
 	Trace func(ctx context.Context, w Work) (traced context.Context, end func(error))
-	// Log records each change of a pod's phase, each failure and each abandoned work. The zero Logger
+	// Log records each change to a pod's phase, each failure and each abandoned work. The zero Logger
 	// is silent.
 	Log logr.Logger
 

@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// KillPod stops a pod, as UpdatePod does with a Kill, and waits until it has stopped. A nil error means
-// that no container of the pod runs, and none will start. If the pod has stopped before, KillPod returns at once.
+// KillPod stops a pod, as UpdatePod does with a Kill, and waits until it has stopped. A nil error means that no
+// container in the pod runs, and none will start. If the pod has stopped before, KillPod returns at once.
 //
 // The workers retry the stop until it succeeds. The end of ctx ends only the wait. The error then wraps the cause
 // of ctx, and the last attempt's error if that failed. ErrStopped means that Run ended before the pod had

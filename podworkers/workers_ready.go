@@ -4,7 +4,7 @@ package podworkers
 // must be synced, which may have to wait because of MaxConcurrent. The zero value is empty.
 type ready struct {
 	stops, syncs []*worker
-	// syncing counts the calls of SyncPod in flight, limit is Config.MaxConcurrent.
+	// syncing counts the calls to SyncPod in flight, limit is Config.MaxConcurrent.
 	syncing, limit int
 }
 

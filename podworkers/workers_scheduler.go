@@ -78,7 +78,7 @@ func (s *scheduler) update(u Update, answer chan<- error, changes *changes) (id 
 	return id, nil
 }
 
-// apply carries out the effects of a change of the Set.
+// apply carries out the effects of a change to the Set.
 func (s *scheduler) apply(uid types.UID, e Effects, changes *changes) {
 	s.applyTo(s.pods[uid], uid, e, changes)
 }
@@ -99,7 +99,7 @@ func (s *scheduler) applyTo(p *worker, uid types.UID, e Effects, changes *change
 	}
 }
 
-// track updates a pod's worker after a change of the Set, and creates one for a new pod. It
+// track updates a pod's worker after a change to the Set, and creates one for a new pod. It
 // returns nil if the Set does not know the pod.
 func (s *scheduler) track(p *worker, uid types.UID, changes *changes) *worker {
 	if p == nil || p.state.phase == Forgotten {

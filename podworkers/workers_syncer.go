@@ -26,9 +26,9 @@ type Syncer interface {
 	// SyncPod brings the pod to its definition's state. After the cancellation of its context it
 	// must soon return an error.
 	SyncPod(ctx context.Context, w Work, status *runtime.PodStatus) (Result, error)
-	// SyncTerminatingPod stops the pod. It must return nil only when no container of the pod runs,
-	// because Workers do not stop the pod again. If it is cancelled with ErrInterrupted, it
-	// is called again with an earlier deadline.
+	// SyncTerminatingPod stops the pod. It must return nil only when no container in the pod runs,
+	// because Workers do not stop the pod again. If it is cancelled with ErrInterrupted, it is
+	// called again with an earlier deadline.
 	SyncTerminatingPod(ctx context.Context, w Work, status *runtime.PodStatus) error
 	// SyncTerminatingRuntimePod does the same for a pod that only the runtime knows: the work has a
 	// RuntimePod and no Pod.

@@ -20,7 +20,7 @@ import (
 type Cache struct {
 	mu      sync.Mutex
 	entries map[types.UID]*cacheEntry
-	// listed is when the newest list of all pods began. The runtime had no sandbox or container of
+	// listed is when the newest list of all pods began. The runtime had no sandbox or container in
 	// a pod without an entry at that time.
 	listed time.Time
 }
@@ -111,7 +111,7 @@ func (c *Cache) Newer(uid types.UID, since time.Time) (status *PodStatus, ok boo
 }
 
 // WaitNewer is Newer, but waits for such a read if there is none yet. It does not trigger a read.
-// The error is the error of the read, or of ctx.
+// The error is the error from the read, or of ctx.
 func (c *Cache) WaitNewer(ctx context.Context, uid types.UID, since time.Time) (*PodStatus, error) {
 	for {
 		status, updated, err := c.newerOrUpdated(uid, since)

@@ -6,9 +6,10 @@
 //
 // # Which container is the current one
 //
-// The runtime may hold several sandboxes of a pod, and several containers of one name. The current
-// one has the highest attempt. The time of creation does not matter, because clocks step back and
-// attempts do not. Only [PodStatus.Latest] and [PodStatus.LatestSandbox] choose the current one.
+// The runtime may hold several sandboxes of a pod, and several containers with one name. The
+// current one has the highest attempt. The time of creation does not matter, because clocks step
+// back and attempts do not. Only [PodStatus.Latest] and [PodStatus.LatestSandbox] choose the
+// current one.
 //
 // # Ownership
 //

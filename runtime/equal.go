@@ -16,7 +16,7 @@ func (s *PodStatus) Equal(other *PodStatus) bool {
 		slices.EqualFunc(s.Containers, other.Containers, equalContainers)
 }
 
-// Empty reports whether the runtime has no sandbox and no container of the pod.
+// Empty reports whether the runtime has no sandbox and no container in the pod.
 func (s *PodStatus) Empty() bool {
 	return s == nil || len(s.Sandboxes) == 0 && len(s.Containers) == 0
 }

@@ -2,7 +2,7 @@ package runtime
 
 import v1 "k8s.io/api/core/v1"
 
-// IsTerminal reports whether the phase is final: no container of the pod runs, and none will be
+// IsTerminal reports whether the phase is final: no container in the pod runs, and none will be
 // started again.
 func IsTerminal(phase v1.PodPhase) bool { return phase == v1.PodSucceeded || phase == v1.PodFailed }
 

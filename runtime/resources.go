@@ -18,8 +18,8 @@ type ContainerResources struct {
 	MemoryLimit   int64 `json:"memoryLimit,omitempty"`
 }
 
-// ResourcesOf returns the resources with which a container of a pod is created. If the container has
-// no limit of its own, the limit of the pod applies (KEP-2837).
+// ResourcesOf returns the resources with which a container in a pod is created. If the container has
+// no limit of its own, the limit for the pod applies (KEP-2837).
 func ResourcesOf(pod *v1.PodSpec, c *v1.Container) ContainerResources {
 	whole := &v1.ResourceRequirements{}
 	if pod.Resources != nil {

@@ -17,9 +17,9 @@ type PodStatus struct {
 	// Sandboxes are all sandboxes of the pod that the runtime still has. The order matters only for
 	// equal attempts: the first counts as newer.
 	Sandboxes []SandboxStatus
-	// Containers are all containers of the pod that the runtime still has, in all sandboxes. The
-	// order matters only for equal attempts of one name: the running container counts as newer,
-	// otherwise the first.
+	// Containers are all containers in the pod that the runtime still has, in all sandboxes. The
+	// order matters only for equal attempts with one name: the running container counts as
+	// newer, otherwise the first.
 	Containers []ContainerStatus
 	// ObservedAt is when the read that produced this snapshot began: the snapshot includes
 	// everything that happened before. Zero if unknown.
@@ -53,14 +53,14 @@ type SandboxNetwork struct {
 }
 
 // ContainerStatus is one container as a runtime reports it. Each attempt to run a container of the
-// pod's spec is a container of its own.
+// pod's spec is its own container.
 type ContainerStatus struct {
 	// Name is the container's name in the pod's spec.
 	Name string
 	// State is the container's state.
 	State ContainerState
-	// Attempt counts the containers of this name in the pod, from 0. It is the
-	// restart count of the Kubernetes API.
+	// Attempt counts the containers with this name in the pod, from 0. It is
+	// the restart count of the Kubernetes API.
 	Attempt uint32
 	// ExitCode is the process's exit code. It is meaningful only if State is ContainerExited.
 	ExitCode int32
@@ -104,8 +104,9 @@ type ContainerUser struct {
 	Groups []int64 `json:"groups,omitempty"`
 }
 
-// Latest returns the current container of that name, nil if there is none. It is the container with
-// the highest attempt; between equal attempts, the running one, and otherwise the first listed.
+// Latest returns the current container with that name, nil if there is none. It is the container
+// with the highest attempt; between equal attempts, the running one, and otherwise the first
+// listed.
 func (s *PodStatus) Latest(name string) *ContainerStatus {
 	if s == nil {
 		return nil

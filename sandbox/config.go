@@ -51,7 +51,7 @@ type Input struct {
 	Labels map[string]string
 }
 
-// GeneratePodSandboxConfig returns the pod's sandbox configuration. An error names the invalid field of the pod or of the input.
+// GeneratePodSandboxConfig returns the pod's sandbox configuration. An error names the invalid field in the pod or of the input.
 func GeneratePodSandboxConfig(in Input) (*runtimeapi.PodSandboxConfig, error) {
 	if in.Pod == nil {
 		return nil, errors.New("sandbox: Input.Pod is required")

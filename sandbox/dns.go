@@ -15,7 +15,7 @@ import (
 // that could not be applied; the configuration is usable nevertheless.
 //
 // The node's settings come first, then the pod's. Servers and searches that are listed twice are kept once. An option of
-// the pod replaces the node's option of the same name. The lists' order is preserved.
+// the pod replaces the node's option with the same name. The lists' order is preserved.
 //
 // pod is required. An unknown dnsPolicy is an error; an empty one is ClusterFirst, the
 // API's default.

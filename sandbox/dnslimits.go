@@ -8,8 +8,8 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// A resolver's limits. The first is glibc's MAXNS; the others are the API's limits of a pod's dnsConfig
-// (KEP-2595).
+// A resolver's limits. The first is glibc's MAXNS; the others are the API's limits for a pod's
+// dnsConfig (KEP-2595).
 const (
 	maxNameservers = 3
 	maxSearches    = 32
@@ -40,7 +40,7 @@ type DNSWarning struct {
 	Applied, Omitted []string
 }
 
-// Reason returns the reason of a kubelet's event about the warning.
+// Reason returns the reason for a kubelet's event about the warning.
 func (w DNSWarning) Reason() string {
 	if w.Kind == ClusterDNSMissing {
 		return "MissingClusterDNS"

@@ -1,7 +1,7 @@
 // Package sandbox builds a pod's sandbox configuration, CRI's PodSandboxConfig: the environment that its containers share.
 //
 // [GeneratePodSandboxConfig] is pure: it builds that message from a pod and the node's settings. The parts that need these
-// settings are functions of their own: [GeneratePodHostname], [GetPodDNS], [BuildPodLogsDirectory] and [LookupRuntimeHandler].
+// settings are their own functions: [GeneratePodHostname], [GetPodDNS], [BuildPodLogsDirectory] and [LookupRuntimeHandler].
 //
 // # Defaults
 //
@@ -16,8 +16,8 @@
 //
 // # Settings of a node
 //
-// [NodeDNS] describes name resolution on the node, and [ParseResolvConf] reads it from a file. [RuntimeClasses] returns
-// the handler of a runtime class.
+// [NodeDNS] describes name resolution on the node, and [ParseResolvConf] reads it from a file. [RuntimeClasses] returns the
+// handler for a runtime class.
 //
 // # Limits
 //

@@ -34,7 +34,7 @@ func (in *Input) security() (*runtimeapi.LinuxSandboxSecurityContext, error) {
 		Privileged: privileged(spec),
 		Seccomp:    &runtimeapi.SecurityProfile{ProfileType: runtimeapi.SecurityProfile_RuntimeDefault},
 	}
-	// The API server never stores nil. Without namespace options a pod on the node's network would get a network of its own.
+	// The API server never stores nil. Without namespace options a pod on the node's network would get its own network.
 	sc := cmp.Or(spec.SecurityContext, &v1.PodSecurityContext{})
 	namespaces, err := linux.Namespaces(spec, in.UserNamespace)
 	if err != nil {
@@ -53,7 +53,7 @@ func (in *Input) security() (*runtimeapi.LinuxSandboxSecurityContext, error) {
 	return security, nil
 }
 
-// privileged reports whether any container of the pod is privileged: a runtime runs such a container only in a privileged
+// privileged reports whether any container in the pod is privileged: a runtime runs such a container only in a privileged
 // sandbox.
 func privileged(spec *v1.PodSpec) bool {
 	for i := range spec.InitContainers {
@@ -99,7 +99,8 @@ func dotted(name string) string {
 	return strings.NewReplacer("/", ".", ".", "/").Replace(name)
 }
 
-// overhead returns the cgroup settings of the pod's overhead, which is both request and limit.
+// overhead returns the cgroup settings for the pod's overhead, which is both request and
+// limit.
 func overhead(o v1.ResourceList, cpu podresources.CPUBandwidth) *runtimeapi.LinuxContainerResources {
 	if o == nil {
 		return &runtimeapi.LinuxContainerResources{}

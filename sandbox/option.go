@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// Set sets an option such as "ndots:5". It replaces an earlier option of that name. It may modify options.
+// Set sets an option such as "ndots:5". It replaces an earlier option with that name. It may modify
+// options.
 func Set(options []string, option string) []string {
 	same := slices.IndexFunc(options, func(earlier string) bool { return nameOf(earlier) == nameOf(option) })
 	if same < 0 {

@@ -21,8 +21,8 @@ type NodeDNS struct {
 
 // RuntimeClasses knows the runtime classes of the cluster.
 type RuntimeClasses interface {
-	// LookupRuntimeHandler returns the handler of the runtime class of that name, which
-	// may be empty for the runtime's default. A class that does not exist is an
+	// LookupRuntimeHandler returns the handler for the runtime class with that name,
+	// which may be empty for the runtime's default. A class that does not exist is an
 	// error.
 	RuntimeHandler(ctx context.Context, class string) (string, error)
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/podsync/podsync/syncpod/lifecycle"
 )
 
-// KillContainer stops one container of a pod: its preStop handler runs, and the rest of the pod keeps running.
+// KillContainer stops one container in a pod: its preStop handler runs, and the rest of the pod keeps running.
 func KillContainer(ctx context.Context, client lifecycle.Runtime, pod *v1.Pod, observed *runtime.PodStatus, name string) error {
 	stopper, err := lifecycle.New(lifecycle.Config{Runtime: client})
 	if err != nil {

@@ -105,7 +105,7 @@ func (a *Agent) Delete(name types.NamespacedName, grace *int64) error {
 	if pod == nil {
 		return errNotFound
 	}
-	if lives[pod.UID].Phase >= podworkers.Finished { // no container of it runs any more
+	if lives[pod.UID].Phase >= podworkers.Finished { // no container in it runs any more
 		a.drop(pod)
 		return nil
 	}
@@ -132,7 +132,7 @@ type observer struct {
 	agent *Agent
 }
 
-// PhaseChanged is called for each change of a pod's phase.
+// PhaseChanged is called for each change to a pod's phase.
 func (o observer) PhaseChanged(uid types.UID, _, to podworkers.Phase) {
 	if to != podworkers.Finished {
 		return

@@ -14,7 +14,7 @@
 //
 // Pods keep running when the agent ends. The next agent knows their state, but not which pods are desired: the client
 // must PUT them again, and the agent adopts those that are running. A PUT of a v1.PodList to /pods replaces the complete
-// set, so that all other pods of an earlier agent are stopped.
+// set, so that all other pods from an earlier agent are stopped.
 //
 // Any peer that reaches the port may run anything on the node: listen on localhost only, or put an authenticating proxy
 // in front of it. The agent rejects requests for any other host name, so that pages in a browser on the node cannot reach

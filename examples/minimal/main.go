@@ -59,7 +59,7 @@ func run(ctx context.Context, endpoint, root string, inMemory bool) error {
 	return agent.Run(ctx)
 }
 
-// hello returns a pod. The UID identifies it; the source sets the defaults of the API.
+// hello returns a pod. The UID identifies it; the source sets the API's defaults.
 func hello() *v1.Pod {
 	return &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "hello", UID: "hello-1"},

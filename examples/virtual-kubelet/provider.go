@@ -21,7 +21,7 @@ import (
 // A Provider runs the pods of virtual-kubelet.
 //
 // virtual-kubelet identifies pods by their names, and podsync by their UIDs. So the Provider compares the UID of a pod
-// with the UID in the API server, to notice that a new pod has replaced another pod of the same name.
+// with the UID in the API server, to notice that a new pod has replaced another pod with the same name.
 type Provider struct {
 	*agent.Agent
 	source *source.Push
@@ -50,7 +50,7 @@ func NewProvider(pods listers.PodLister, c agent.Config) (*Provider, error) {
 	return p, err
 }
 
-// Complete declares that the lister has all pods of this node. Only then the agent stops other pods that an earlier agent
+// Complete declares that the lister has all pods on this node. Only then the agent stops other pods that an earlier agent
 // has left in the runtime.
 func (p *Provider) Complete() error {
 	pods, err := p.lister.List(labels.Everything())

@@ -150,7 +150,7 @@ func (e *emptier) discardMoved(name string) error {
 	return nil
 }
 
-// discardAll removes all entries of a directory, or moves them to trash. It reports whether it found an entry.
+// discardAll removes all entries in a directory, or moves them to trash. It reports whether it found an entry.
 func (e *emptier) discardAll(dir string) (found bool, err error) {
 	return e.each(dir, func(in *os.Root, name string) error {
 		if dir == e.base && name == trash {
@@ -212,7 +212,7 @@ func (e *emptier) move(dir string) error {
 	}
 }
 
-// each calls do with each entry of a directory; do may remove the entry. It reports whether there were any entries.
+// each calls do with each entry in a directory; do may remove the entry. It reports whether there were any entries.
 func (e *emptier) each(dir string, do func(in *os.Root, name string) error) (found bool, err error) {
 	in, err := e.root.OpenRoot(dir + "/.") // not a FIFO, even if one has replaced it
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 const (
 	// maxOpen is the maximum number of directories that are open at a time.
 	maxOpen = 32
-	// batch is the number of bytes of a directory that are read at a time.
+	// batch is the number of bytes in a directory that are read at a time.
 	batch = 16 << 10
 	// tick is the resolution of the clock that stamps files: a tick of the kernel.
 	tick = 10 * time.Millisecond
@@ -321,7 +321,7 @@ func sameMount(root *os.Root, name string) (bool, error) {
 	return ids[0] == ids[1], nil
 }
 
-// through returns a path to an entry of an open directory. The kernel resolves it from the
+// through returns a path to an entry in an open directory. The kernel resolves it from the
 // directory itself, wherever that has been moved.
 func through(dir int, name string) string {
 	return "/proc/self/fd/" + strconv.Itoa(dir) + "/" + name

@@ -20,8 +20,8 @@ const (
 	// Answer is a source answer, such as a ConfigMap of a variable, or its absence. It counts until the source has
 	// another one: a source that reports that an object was deleted is available.
 	Answer Input = iota
-	// Made was made on the node for the pod: a volume's files, a mount, a sandbox, a cgroup. No answer of a source takes it
-	// away.
+	// Made was made on the node for the pod: a volume's files, a mount, a sandbox, a cgroup. No answer from a source takes
+	// it away.
 	Made
 )
 
@@ -34,7 +34,7 @@ func Suffices(ctx context.Context, has Input, err error) bool {
 	return ctx.Err() == nil && (has == Made || Unavailable(err))
 }
 
-// Unavailable reports whether an error of a source says nothing about the object: the server cannot be reached, does not
+// Unavailable reports whether an error from a source says nothing about the object: the server cannot be reached, does not
 // work, or cannot authenticate the caller, for example after the client certificate of the node has expired. Any other API
 // status is the server's answer.
 func Unavailable(err error) bool {

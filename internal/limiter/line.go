@@ -13,8 +13,8 @@ type turn struct {
 	over bool
 }
 
-// line is the queue of one priority, in order of arrival. Turns that have ended are dropped when they reach the
-// front.
+// line is the queue with one priority, in order of arrival. Turns that have ended are dropped when they reach
+// the front.
 type line struct {
 	priority Priority
 	turns    []*turn

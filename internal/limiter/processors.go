@@ -30,7 +30,7 @@ func spare(was, now ticks, processors int) bool {
 	return now.all <= was.all || 2*int64(processors)*(now.idle-was.idle) >= now.all-was.all
 }
 
-// readTicks reads the first line of a file like /proc/stat.
+// readTicks reads the first line in a file like /proc/stat.
 func readTicks(path string) (ticks, bool) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// Namespaces returns which namespaces the containers of a pod share with each other and with the
+// Namespaces returns which namespaces the containers in a pod share with each other and with the
 // node. users is the pod's mapping of IDs; it is required and used only if the pod has a user
 // namespace of its own (spec.hostUsers false, KEP-127).
 func Namespaces(spec *v1.PodSpec, users *runtimeapi.UserNamespace) (*runtimeapi.NamespaceOption, error) {

@@ -65,7 +65,7 @@ const (
 	Reset
 )
 
-// A Message is a message of the peer about a stream.
+// A Message is a message from the peer about a stream.
 type Message struct {
 	Kind   int
 	Stream uint32

@@ -17,7 +17,7 @@ import (
 // magic is the text that both ends hash with the key, by RFC 6455.
 const magic = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 
-// A RefusedError is a response of a server that refuses the WebSocket.
+// A RefusedError is a response from a server that refuses the WebSocket.
 type RefusedError struct {
 	// Code is the HTTP status, Text the beginning of the body.
 	Code int

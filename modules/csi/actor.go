@@ -86,7 +86,7 @@ func (e *entry) recordWaits(plan Plan) {
 	e.notifyWaiters()
 }
 
-// notifyWaiters wakes all callers that wait for a change of the entry. The caller must hold the lock.
+// notifyWaiters wakes all callers that wait for a change to the entry. The caller must hold the lock.
 func (e *entry) notifyWaiters() {
 	close(e.changed)
 	e.changed = make(chan struct{})

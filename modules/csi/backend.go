@@ -336,7 +336,7 @@ func (d driverObject) allows(s *source) error {
 	return nil
 }
 
-// ownsFiles reports whether the agent changes the group of the files of a volume (CSIDriver.spec.fsGroupPolicy).
+// ownsFiles reports whether the agent changes the group of the files in a volume (CSIDriver.spec.fsGroupPolicy).
 func (d driverObject) ownsFiles(s *source) bool {
 	if s.ReadOnly || s.Block {
 		return false
@@ -355,7 +355,8 @@ func (d driverObject) ownsFiles(s *source) bool {
 	return s.FSType != "" && once
 }
 
-// addTokens adds the tokens of the pod's service account that the CSIDriver requests.
+// addTokens adds the tokens for the pod's service account that the CSIDriver
+// requests.
 func (d driverObject) addTokens(ctx context.Context, o *Objects, pod Pod, req *csipb.NodePublishVolumeRequest) error {
 	if len(d.spec.TokenRequests) == 0 {
 		return nil

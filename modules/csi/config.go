@@ -16,21 +16,22 @@ import (
 )
 
 const (
-	// firstRetry and lastRetry are the shortest and the longest back-off of a failed step, as in a kubelet.
+	// firstRetry and lastRetry are the shortest and the longest back-off for a failed step, as in a
+	// kubelet.
 	firstRetry, lastRetry = 500 * time.Millisecond, 2*time.Minute + 2*time.Second
 	// waitTimeout is how long SetUp waits for a driver or an attachment. Then SetUp returns an error that names the
 	// missing part, and the caller retries.
 	waitTimeout = 10 * time.Second
 	// attachPause is the interval between reads of an attachment that is missing.
 	attachPause = time.Second
-	// republishPause is the interval between calls of NodePublishVolume for a driver with requiresRepublish.
+	// republishPause is the interval between calls to NodePublishVolume for a driver with requiresRepublish.
 	republishPause = time.Minute
 )
 
 // Config configures a Manager.
 type Config struct {
 	// Root is the agent's root directory, an absolute path: the Root of syncpod.Config. Volumes are below it in a
-	// kubelet's layout, and records of them in its directory csi. Required.
+	// kubelet's layout, and records for them in its directory csi. Required.
 	Root string
 	// Node is the node's name, which is part of VolumeAttachments' names. Required if there is an
 	// Objects.Attachment.

@@ -91,7 +91,8 @@ const (
 	PodHasEnded Reason = "PodHasEnded"
 	// NoPodNeedsVolume means that no pod wants the volume, and that it is mounted for no pod.
 	NoPodNeedsVolume Reason = "NoPodNeedsVolume"
-	// DriverMissing, NotAttached, UsedByOtherPod and BackOff are the reasons of a Wait.
+	// DriverMissing, NotAttached, UsedByOtherPod and BackOff are the reasons for a
+	// Wait.
 	DriverMissing  Reason = "DriverMissing"
 	NotAttached    Reason = "NotAttached"
 	UsedByOtherPod Reason = "UsedByOtherPod"

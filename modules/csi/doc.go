@@ -1,6 +1,6 @@
 // Package csi mounts the volumes of PersistentVolumeClaims and of CSI drivers, as a kubelet does: it is the node side of
-// CSI. It also mounts local PersistentVolumes, which are directories or block devices, and finds those of hostPath. It is a
-// module of its own: programs that do not need it do not link the API of CSI.
+// CSI. It also mounts local PersistentVolumes, which are directories or block devices, and finds those of hostPath. It is
+// its own module: programs that do not need it do not link the API of CSI.
 //
 //	manager, err := csi.New(csi.Config{Root: root, Objects: csi.Static(volumes, claims)})
 //	agent, err := agent.New(agent.Config{

@@ -19,7 +19,8 @@ import (
 )
 
 const (
-	// callTimeout is the timeout of one operation of a driver, as in a kubelet.
+	// callTimeout is the timeout for one operation of a driver, as in a
+	// kubelet.
 	callTimeout = 2 * time.Minute
 	// maxAnswer is the maximum size of a driver's answer in bytes, maxHeaders of its headers, which contain its errors, and
 	// window of the data in flight.

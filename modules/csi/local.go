@@ -95,7 +95,7 @@ func (b localBackend) publish(ctx context.Context, s *source, pod Pod) error {
 }
 
 // bindOnce mounts a directory at target, unless it is mounted there already. A mount of another directory is an error: an
-// agent whose record of it is lost may have left it.
+// agent whose record for it is lost may have left it.
 func bindOnce(from, target string) error {
 	at, err := isMounted(target)
 	if err != nil {

@@ -22,7 +22,7 @@ const (
 	namesAtOnce = 256
 )
 
-// bind mounts a directory at target. It opens target first and mounts at the descriptor, so that a change of the path
+// bind mounts a directory at target. It opens target first and mounts at the descriptor, so that a change to the path
 // has no effect.
 func bind(path, target string) error {
 	f, err := os.OpenFile(path, mounts.PathOnly|syscall.O_DIRECTORY|syscall.O_CLOEXEC, 0)
@@ -104,7 +104,7 @@ func ignoreEOF(err error) error {
 	return err
 }
 
-// changeEntry changes one entry of a directory, after its contents.
+// changeEntry changes one entry in a directory, after its contents.
 func (g ownership) changeEntry(dir *os.Root, name string, depth int) error {
 	if err := g.ctx.Err(); err != nil {
 		return err

@@ -18,8 +18,8 @@ type Objects struct {
 	Volume func(ctx context.Context, name string) (*v1.PersistentVolume, error)
 	// Driver returns a CSIDriver. Nil means that the driver has none, and the API's defaults apply.
 	Driver func(ctx context.Context, name string) (*storagev1.CSIDriver, error)
-	// Attachment returns the VolumeAttachment of that name, nil if it does not exist. Default: no volume needs an
-	// attachment.
+	// Attachment returns the VolumeAttachment with that name, nil if it does not exist. Default: no volume needs
+	// an attachment.
 	Attachment func(ctx context.Context, name string) (*storagev1.VolumeAttachment, error)
 	// Secrets gets the secrets that drivers need.
 	Secrets env.Secrets
@@ -30,7 +30,7 @@ type Objects struct {
 	node string
 }
 
-// A Pod has the fields of a pod that drivers need.
+// A Pod has the fields in a pod that drivers need.
 type Pod struct {
 	UID, Namespace, Name, ServiceAccount string
 	// FSGroup is the group that gets the volume's files. With Always the files are changed even if the volume's
@@ -39,7 +39,7 @@ type Pod struct {
 	Always  bool
 }
 
-// podOf returns the fields of a pod that drivers need.
+// podOf returns the fields in a pod that drivers need.
 func podOf(pod *v1.Pod) Pod {
 	p := Pod{UID: string(pod.UID), Namespace: pod.Namespace, Name: pod.Name, ServiceAccount: pod.Spec.ServiceAccountName, Always: true}
 	if sc := pod.Spec.SecurityContext; sc != nil {

@@ -34,7 +34,7 @@ const (
 // volumes are sorted by VolumeID and pod.
 //
 // A volume that was last measured more than a minute ago is measured again, once for all of its pods. At most one call
-// of each driver is in progress at a time. VolumeStats waits at most a second for the measurements that it has started,
+// to each driver is in progress at a time. VolumeStats waits at most a second for the measurements that it has started,
 // and not for those that were in progress already. It measures nothing while Run does not run.
 func (m *Manager) VolumeStats(ctx context.Context) []volume.Stats {
 	ctx, cancel := context.WithTimeout(ctx, statsWait)
@@ -251,7 +251,7 @@ func usageOf(resp *csipb.NodeGetVolumeStatsResponse, conditions bool) *volume.St
 	return s
 }
 
-// figure returns a figure of a driver, nil if it is negative.
+// figure returns a figure from a driver, nil if it is negative.
 func figure(n int64) *uint64 {
 	if n < 0 {
 		return nil

@@ -45,7 +45,7 @@ const (
 	registrationBurst, reportBurst, pause = 2 * maxResources, 64, time.Second
 )
 
-// A shortened is an error of a plugin with a truncated text.
+// A shortened is an error from a plugin with a truncated text.
 type shortened struct {
 	text string
 	error

@@ -117,7 +117,7 @@ func (m *Manager) await(ctx context.Context, ask func() error) error {
 	}
 }
 
-// notifyWaiters wakes the calls that wait for a change of the ledger. The caller holds the lock.
+// notifyWaiters wakes the calls that wait for a change to the ledger. The caller holds the lock.
 func (m *Manager) notifyWaiters() {
 	close(m.changed)
 	m.changed = make(chan struct{})

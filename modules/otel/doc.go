@@ -16,9 +16,9 @@
 //	runtime.v1.RuntimeService/CreateContainer    a call to the runtime, as a child of the sync
 //	runtime.v1.ImageService/PullImage            that made it, with the attributes of gRPC's calls
 //
-// A call outside of a sync, such as a list, starts a trace of its own. So does the stop of a
-// sandbox that no sync waits for any more. The stream of events is not traced. Calls carry the
-// trace context to the runtime (W3C traceparent), so that a runtime with tracing can continue the
+// A call outside of a sync, such as a list, starts its own trace. So does the stop of a sandbox
+// that no sync waits for any more. The stream of events is not traced. Calls carry the trace
+// context to the runtime (W3C traceparent), so that a runtime with tracing can continue the
 // trace.
 //
 // No span contains a request, a response or an error's text: a failed span has the gRPC code, or

@@ -86,7 +86,7 @@ func attributes(w podworkers.Work) []attribute.KeyValue {
 	return all
 }
 
-// reasons returns the reasons of the failed steps that an error joins.
+// reasons returns the reasons for the failed steps that an error joins.
 func reasons(err error) string {
 	var all []string
 	var walk func(error)

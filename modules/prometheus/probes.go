@@ -78,7 +78,8 @@ func result(r actions.ProbeResult) string {
 	return "unknown"
 }
 
-// forget removes a pod's series. It keeps the durations if another pod of the same name has series.
+// forget removes a pod's series. It keeps the durations if another pod with the same name has
+// series.
 func (p *probes) forget(uid types.UID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

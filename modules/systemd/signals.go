@@ -23,7 +23,7 @@ type delivery interface {
 
 // signals delivers the signals of the process that owns a name on the bus, and drops all others. Every user of the
 // system bus may send signals to the agent's connection, and the bus does not apply match rules to them: such a user
-// could announce a shutdown, and so stop all pods of the node. The bus itself writes a message's sender.
+// could announce a shutdown, and so stop all pods on the node. The bus itself writes a message's sender.
 type signals struct {
 	delivery
 	name string

@@ -26,8 +26,8 @@ type Config struct {
 	// kubelet; gRPC's own 4 MiB are too few for a list of many containers. CRI lists all containers
 	// in one message, at 0.9 kB for each container of podsync, more with many labels, so the default
 	// suffices for about 19,000 containers. Beyond that, lists fail with ErrExhausted, and an agent
-	// that starts keeps waiting. The runtime has a limit of its own, 16 MiB in containerd. The
-	// response of an ExecSync is limited to 1 MiB, because a container controls its contents.
+	// that starts keeps waiting. The runtime has its own limit, 16 MiB in containerd. The response
+	// of an ExecSync is limited to 1 MiB, because a container controls its contents.
 	MaxMessageBytes int
 	// Dialer opens the connection instead of a dial to Endpoint. Default none.
 	Dialer func(context.Context) (net.Conn, error)

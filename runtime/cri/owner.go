@@ -58,8 +58,8 @@ func (o Owner) Owns(labels map[string]string) bool {
 	return owner == o.name()
 }
 
-// Selector returns a label selector that excludes objects of other agents. It returns nil if it can
-// exclude none. The caller must still check the results with Owns.
+// Selector returns a label selector that excludes objects from other agents. It returns nil if it
+// can exclude none. The caller must still check the results with Owns.
 func (o Owner) Selector() map[string]string {
 	if o.AdoptUnmarked {
 		return nil

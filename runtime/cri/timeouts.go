@@ -19,8 +19,8 @@ type Timeouts struct {
 	Call time.Duration
 	// RunPodSandbox limits a sandbox's creation, including its network. Default twice Call.
 	RunPodSandbox time.Duration
-	// StopSlack is added to the grace period of a StopContainer, and to the timeout of an ExecSync.
-	// An ExecSync without a timeout has no limit. Default is Call.
+	// StopSlack is added to the grace period of a StopContainer, and to the timeout for an
+	// ExecSync. An ExecSync without a timeout has no limit. Default is Call.
 	StopSlack time.Duration
 	// PullImage limits a whole pull. Default none: a pull ends with its context.
 	PullImage time.Duration

@@ -132,7 +132,7 @@ func (c *Collector) Collect(ctx context.Context, lives PodStates) error {
 	return errors.Join(p.errs...)
 }
 
-// pass is one call of Collect.
+// pass is one call to Collect.
 type pass struct {
 	*Collector
 	asked map[string]request

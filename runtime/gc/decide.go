@@ -13,7 +13,7 @@ import (
 // kubelet's flag maximum-dead-containers-per-container counts the current one, too.
 const keptDead = 1
 
-// Garbage lists the items of one pod that may be removed.
+// Garbage lists the items in one pod that may be removed.
 type Garbage struct {
 	// Containers are dead instances, sorted by name, the newest of each first.
 	Containers []runtime.ContainerID
@@ -99,7 +99,7 @@ func superfluous(dead []*runtime.ContainerStatus, current *runtime.ContainerStat
 	return ids
 }
 
-// inUse reports whether the sandbox holds, or may hold, a container of the pod.
+// inUse reports whether the sandbox holds, or may hold, a container in the pod.
 func inUse(s *runtime.SandboxStatus, status *runtime.PodStatus) bool {
 	return slices.ContainsFunc(status.Containers, func(c runtime.ContainerStatus) bool { return c.In(s) })
 }

@@ -10,10 +10,10 @@
 //
 // # Taken alone
 //
-// A Collector is a kubelet's containerGC and the part of HandlePodCleanups that removes logs. It needs three calls of a runtime,
-// the statuses of a runtime.Cache that a pleg.Watcher or the caller fills, and the [PodStates] that the caller knows. A status
-// that is old keeps garbage longer; it never causes the removal of a container that may still run, because the runtime refuses
-// to remove it. The pods need no defaults of the API.
+// A Collector is a kubelet's containerGC and the part of HandlePodCleanups that removes logs. It needs three calls to a runtime,
+// the statuses from a runtime.Cache that a pleg.Watcher or the caller fills, and the [PodStates] that the caller knows. A status
+// that is old keeps garbage longer; it never causes the removal of a container that may still run, because the runtime refuses to
+// remove it. The pods need no API defaults.
 //
 // # Kept objects
 //

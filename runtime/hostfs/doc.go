@@ -17,7 +17,7 @@
 //
 // # Concurrency
 //
-// All functions may be called concurrently. Calls of Replace for the same path must not overlap.
+// All functions may be called concurrently. Calls to Replace for the same path must not overlap.
 package hostfs
 
 // Where each rule lives:

@@ -9,11 +9,11 @@ import (
 // MaxPath is the maximum length of a path that Linux accepts in one call, in bytes: PATH_MAX without the NUL.
 const MaxPath = 4096 - 1
 
-// MaxElements is the maximum number of elements of a relative path. Each lookup starts at the first
+// MaxElements is the maximum number of elements in a relative path. Each lookup starts at the first
 // element, so the cost grows with the square of the number.
 const MaxElements = 128
 
-// Element returns an error, which names field, unless s can be one element of a path: not empty, not "." or "..", and
+// Element returns an error, which names field, unless s can be one element in a path: not empty, not "." or "..", and
 // without a separator of any operating system or a NUL.
 func Element(field, s string) error {
 	switch {

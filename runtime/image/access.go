@@ -207,7 +207,7 @@ func (a *access) pulled(id string, ref imageRef, c keyring.Credentials) {
 }
 
 // removed deletes the records of an image that was removed under all its names. A pending pull may result in another
-// image of that name.
+// image with that name.
 func (a *access) removed(id string, names []string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

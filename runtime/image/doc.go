@@ -17,8 +17,8 @@
 // # Taken alone
 //
 // [Manager.EnsureImageExists] is a kubelet's EnsureImageExists, and a [Collector] its imageGCManager. The Manager needs two calls
-// of an image service, which may be the caller's own, and no status of a pod; errors of the service that are no errors of gRPC count as a failed
-// pull. It needs no defaults of the API, and a pod's UID only so that pods do not share a back-off:
+// of an image service, which may be the caller's own, and no status of a pod; errors of the service that are no errors of gRPC
+// count as a failed pull. It needs no API defaults, and a pod's UID only so that pods do not share a back-off:
 //
 //	images, err := image.New(image.Config{Settings: image.Settings{Runtime: service}})
 //	img, err := images.EnsureImageExists(ctx, image.Request{Image: c.Image, PodUID: pod.UID, Secrets: secrets})
@@ -58,7 +58,7 @@
 //
 // A present image costs one CRI call, a pulled one three: after the pull the image is inspected.
 //
-// Credentials come from pull secrets only. They are never printed; errors of a runtime that repeat
+// Credentials come from pull secrets only. They are never printed; errors from a runtime that repeat
 // them are redacted.
 package image
 

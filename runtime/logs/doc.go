@@ -11,8 +11,8 @@
 //	timestamps      begins each line with its time
 //	stream          reads only stdout or only stderr
 //
-// The caller resolves the option previous, because each instance has a log of its own. [Attempts]
-// lists the instances that have a log.
+// The caller resolves the option previous, because each instance has its own log. [Attempts] lists
+// the instances that have a log.
 //
 // # Lines
 //

@@ -16,7 +16,7 @@ const (
 // maxHead is the maximum length of the fields before an entry's text.
 const maxHead = 128
 
-// An entry is one line of a log without its text:
+// An entry is one line in a log without its text:
 //
 //	2006-01-02T15:04:05.000000000Z stdout F text
 type entry struct {

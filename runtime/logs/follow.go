@@ -84,7 +84,7 @@ func (f *follower) run(ctx context.Context) error {
 		case failed = <-f.ended:
 			over = true // the container has written everything; read once more
 		}
-		if err := ctx.Err(); err != nil { // Ended may return an error of its own when the context ends
+		if err := ctx.Err(); err != nil { // Ended may return its own error when the context ends
 			return err
 		}
 	}

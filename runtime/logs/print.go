@@ -70,7 +70,7 @@ func (p *printer) write(text []byte, piece piece) error {
 	return p.send(p.out[p.current.stream])
 }
 
-// send writes the buffer to out with one call of Write.
+// send writes the buffer to out with one call to Write.
 func (p *printer) send(out io.Writer) error {
 	if p.limit >= 0 && int64(len(p.buf)) > p.limit {
 		p.buf = p.buf[:p.limit]

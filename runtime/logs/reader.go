@@ -60,7 +60,7 @@ func (r *Reader) Read(ctx context.Context, log Log, o *v1.PodLogOptions, out, er
 	return read.result(ctx, err)
 }
 
-// A reading is one call of Read.
+// A reading is one call to Read.
 type reading struct {
 	root *os.Root
 	log  string // the name of the log's newest part

@@ -91,7 +91,7 @@ func (s *scanner) rest() (piece, bool) {
 	return s.take(s.to-s.from, false), true
 }
 
-// read returns the number of bytes of the file that were read.
+// read returns the number of bytes in the file that were read.
 func (s *scanner) read() int64 { return s.offset + int64(s.to-s.from) }
 
 // each calls f with each piece up to the file's end.

@@ -96,7 +96,7 @@ func forwardTail(open func() (io.ReadCloser, error), c *counter) (start int64, w
 	return start, true, err
 }
 
-// countLines counts the lines of a file that belong to the selected streams. For each stream, it also
+// countLines counts the lines in a file that belong to the selected streams. For each stream, it also
 // returns the last entry's offset if that entry leaves its line incomplete and no later file has an
 // entry of the stream, and -1 otherwise. Such an entry ends a line.
 func countLines(open func() (io.ReadCloser, error), c *counter) (lines int64, incomplete [2]int64, err error) {

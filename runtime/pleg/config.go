@@ -71,7 +71,8 @@ const (
 	// minRetry is the first pause after a failure. Each further failure in a row doubles it, up to
 	// maxRetry.
 	minRetry, maxRetry = 100 * time.Millisecond, 5 * time.Second
-	// readTimeout is the timeout of one inspection of a pod, and of one list of all pods.
+	// readTimeout is the timeout for one inspection of a pod, and of one list of all
+	// pods.
 	readTimeout = 2 * time.Minute
 	// maxInspections is the maximum number of concurrent inspections that are younger than slowInspection.
 	maxInspections = 8

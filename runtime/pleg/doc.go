@@ -1,8 +1,8 @@
 // Package pleg watches a container runtime's pods: it keeps a [runtime.Cache] up to date and reports changed pods. The name is
 // the kubelet's: pod lifecycle event generator. This one generates inspections, not events.
 //
-// A [Watcher] is a kubelet's GenericPLEG and EventedPLEG with the pod cache. It needs a [Reader] only, such as a *reader.Reader on
-// four calls of a runtime:
+// A [Watcher] is a kubelet's GenericPLEG and EventedPLEG with the pod cache. It needs a [Reader] only, such as a *reader.Reader
+// on four calls to a runtime:
 //
 //	r, err := reader.New(reader.Config{Runtime: client, RuntimeName: "containerd"})
 //	w, err := pleg.New(pleg.Config{Reader: r, Changed: changed})

@@ -18,7 +18,7 @@ type EventStreamer interface {
 	GetContainerEvents(context.Context, *runtimeapi.GetEventsRequest, ...grpc.CallOption) (grpc.ServerStreamingClient[runtimeapi.ContainerEventResponse], error)
 }
 
-// EventType is the kind of change of a container or sandbox.
+// EventType is the kind of change to a container or sandbox.
 type EventType uint8
 
 // The types of events, as in CRI.

@@ -28,7 +28,7 @@ type Watcher struct {
 	ctx            context.Context // Run's context, for pod goroutines
 	gate           gate
 	unavailableErr *UnavailableError // set while the gate is gateUnavailable
-	since          time.Time         // the time of the last change of the gate
+	since          time.Time         // the time of the last change to the gate
 	// announced means that AvailableChanged has reported the runtime as available.
 	announced bool
 	pods      map[types.UID]*pod
@@ -62,7 +62,7 @@ func New(c Config) (*Watcher, error) {
 }
 
 // Run watches until ctx ends. It returns the error of ctx after its last goroutine has ended, which takes until all calls
-// of the runtime have returned. After that it may be called again.
+// to the runtime have returned. After that it may be called again.
 func (w *Watcher) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -18,9 +18,9 @@
 //	  nothing changed                             2       2           2
 //	  one container of a pod of 3 exited          3       3           8
 //
-// The first six are [Reader.PodStatus]; the last two are [Reader.List] with [Reader.Inspect] for
-// the pods that [ListedPod.Changed] selects, which reuses the list that a kubelet makes again for
-// each changed pod. The tests of this package count these calls.
+// The first six are [Reader.PodStatus]; the last two are [Reader.List] with [Reader.Inspect] for the pods that
+// [ListedPod.Changed] selects, which reuses the list that a kubelet makes again for each changed pod. The tests
+// for this package count these calls.
 //
 // To create a pod whose images are present: the calls are the sandbox's creation, for each container its image's
 // status, its creation and its start, and then one inspection of the whole pod.

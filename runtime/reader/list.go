@@ -54,7 +54,7 @@ func (p *ListedPod) Changed(prev *runtime.PodStatus) bool {
 	return false
 }
 
-// Running reports whether any container of the pod is running or in an unknown state, or any sandbox is ready: the pod
+// Running reports whether any container in the pod is running or in an unknown state, or any sandbox is ready: the pod
 // must then be stopped.
 func (p *ListedPod) Running() bool {
 	for _, s := range p.sandboxes {
@@ -79,7 +79,7 @@ func (p *ListedPod) Source() string {
 	return p.sandboxes[0].GetAnnotations()[runtime.AnnotationConfigSource]
 }
 
-// List reads all pods of the agent, in the order of their UIDs, in two calls.
+// List reads all pods of the agent, ordered by their UIDs, in two calls.
 func (r *Reader) List(ctx context.Context) ([]*ListedPod, error) {
 	return r.list(ctx, r.owner.Selector())
 }

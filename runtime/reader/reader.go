@@ -182,7 +182,7 @@ func (k knownPod) unchangedContainer(c *runtimeapi.Container) *podruntime.Contai
 }
 
 // A runtime may learn that a container was killed for lack of memory only after it has reported the exit, for which it sends
-// no event (containerd #12372). So an exit by SIGKILL that was read within settleTime is read again with the next change of
+// no event (containerd #12372). So an exit by SIGKILL that was read within settleTime is read again with the next change to
 // its pod.
 const (
 	killedExitCode = 137

@@ -56,7 +56,7 @@ func (c *finder) find(f *files, h hierarchy, keys, all map[string]bool, now time
 }
 
 // search walks down the tree until it has read the number of names in left. It does not descend into containers, which
-// may have created cgroups of their own.
+// may have created their own cgroups.
 func (c *finder) search(f *files, root, at string, keys, all map[string]bool, left *int, depth int) {
 	entries, err := readDir(f.FS, path.Join(root, at), min(maxNames, *left))
 	if err != nil && !isGone(err) {
@@ -78,7 +78,7 @@ func (c *finder) search(f *files, root, at string, keys, all map[string]bool, le
 	}
 }
 
-// readDir returns at most max entries of a directory.
+// readDir returns at most max entries in a directory.
 func readDir(in fs.FS, dir string, max int) ([]fs.DirEntry, error) {
 	f, err := in.Open(dir)
 	if err != nil {

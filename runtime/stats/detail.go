@@ -199,7 +199,7 @@ func (f *files) devicesV1(name string, d *Detail, fields func(*Device) (reads, w
 	})
 }
 
-// devices calls add for each line of a file that begins with the numbers of a disk, with the rest of the line.
+// devices calls add for each line in a file that begins with the numbers of a disk, with the rest of the line.
 func (f *files) devices(name string, d *Detail, add func(v *Device, words []string)) {
 	text, err := f.readAll(name)
 	if err != nil {

@@ -6,11 +6,10 @@
 //
 // # Sources
 //
-// The node's figures come from /proc. Those of pods and containers come from the runtime, in one
-// call for all of them (ListPodSandboxStats, or ListContainerStats if that fails) that times out
-// after 5 s. Figures that the runtime does not report are read from the cgroups, version 1 or 2,
-// which are found by the names that runtimes give them: the UID of a pod, the ID of a container.
-// For a pod without a cgroup of its own, the CPU time is the sum over its containers, removed ones
+// The node's figures come from /proc. Those of pods and containers come from the runtime, in one call for all of them
+// (ListPodSandboxStats, or ListContainerStats if that fails) that times out after 5 s. Figures that the runtime does not
+// report are read from the cgroups, version 1 or 2, which are found by the names that runtimes give them: the UID of a
+// pod, the ID of a container. For a pod without its own cgroup, the CPU time is the sum over its containers, removed ones
 // included.
 //
 // # Meaning

@@ -118,7 +118,7 @@ func (f *files) limit(name string) *uint64 {
 	return f.parse(name, "it", limit)
 }
 
-// keyed returns the numbers of the given keys. Each line of the text has a key, optionally followed
+// keyed returns the numbers of the given keys. Each line in the text has a key, optionally followed
 // by a colon, and a number, optionally followed by a unit.
 func (f *files) keyed(name string, text []byte, keys ...string) map[string]*uint64 {
 	found := make(map[string]*uint64, len(keys))

@@ -120,7 +120,7 @@ func (r *run) networkOf(l lack) *Network {
 	return nil
 }
 
-// addUp sets the usage of a pod without a cgroup of its own to the sum over its containers. If one
+// addUp sets the usage of a pod without its own cgroup to the sum over its containers. If one
 // container's usage is unknown, so is the sum.
 func (p *Pod) addUp() {
 	if len(p.Containers) == 0 {

@@ -12,8 +12,8 @@ import (
 // or never leaves it.
 var notOfNode = []string{"lo", "veth", "docker", "nerdctl"}
 
-// nodeNetwork reads the network namespace of process 1, because the agent may run in a namespace of
-// its own.
+// nodeNetwork reads the network namespace of process 1, because the agent may run in its own
+// namespace.
 func (f *files) nodeNetwork(now time.Time) *Network {
 	text, ok := f.must("proc/1/net/dev")
 	if !ok {

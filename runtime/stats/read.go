@@ -60,8 +60,8 @@ func (r *Reader) rate(s *Stats) {
 	}
 }
 
-// runtimeTime is the timeout of all calls to the runtime together: figures that are missing then
-// are read from cgroups, and a request for metrics is barely delayed.
+// runtimeTime is the timeout for all calls to the runtime together: figures that are missing
+// then are read from cgroups, and a request for metrics is barely delayed.
 const runtimeTime = 5 * time.Second
 
 // ask reads the figures that the runtime reports.

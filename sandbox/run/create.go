@@ -29,8 +29,8 @@ type Created struct {
 // Create runs a sandbox for a pod. It uses the attempt number of config, or a higher one if that number was used
 // before. It adds the owner's mark to a copy of config.
 //
-// If Create fails, it removes the sandbox that it may have created, in a context of its own, because the usual reason
-// of a failure is the end of ctx. If the runtime's response does not show whether a sandbox was created (a timeout, an
+// If Create fails, it removes the sandbox that it may have created, in its own context, because the usual reason for a
+// failure is the end of ctx. If the runtime's response does not show whether a sandbox was created (a timeout, an
 // unavailable runtime, a reserved name: containerd #9947, cri-o #7010), the attempt is unresolved, and Create lists the
 // pod's sandboxes:
 //

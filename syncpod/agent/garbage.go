@@ -67,9 +67,9 @@ func (g *containerGC) collect(ctx context.Context, host loop.Host) error {
 // podStates is the gc.PodStates of an agent.
 type podStates struct{ loop.Host }
 
-// AllShouldBeRemoved follows the kubelet, which removes the dead containers of a pod that was evicted, or that was deleted and
-// has stopped. It does not wait for the pod's last status and its volumes: on a full disk neither may come to an end. The pod of
-// an earlier agent that no source has is left to its worker: otherwise both would remove its sandbox.
+// AllShouldBeRemoved follows the kubelet, which removes the dead containers in a pod that was evicted, or that was deleted and
+// has stopped. It does not wait for the pod's last status and its volumes: on a full disk neither may come to an end. The pod
+// from an earlier agent that no source has is left to its worker: otherwise both would remove its sandbox.
 func (p podStates) AllShouldBeRemoved(pod types.UID) bool {
 	s := p.State(pod)
 	return s.Known && s.Removal != podworkers.Unknown && s.ContentShouldBeRemoved && s.ContainersShouldBeTerminating

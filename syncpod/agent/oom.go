@@ -94,7 +94,7 @@ func (r *oomReporter) Run(ctx context.Context, host loop.Host) error {
 	return nil
 }
 
-// reportContainer reports kills in a container of a pod; k is the first of them. It returns false if the
+// reportContainer reports kills in a container in a pod; k is the first of them. It returns false if the
 // container is unknown. If only the outermost container is unknown, the process may be in that container,
 // which the agent has not seen yet, or the whole node may run in that container. If nested is set,
 // reportContainer assumes the latter.

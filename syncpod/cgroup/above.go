@@ -11,7 +11,7 @@ import (
 	"github.com/podsync/podsync/syncpod/podspec/qos"
 )
 
-// Above determines the settings of the cgroups above those of pods.
+// Above determines the settings for the cgroups above those of pods.
 type Above struct {
 	// Pods are the pods that have a cgroup. Finished pods have none.
 	Pods []*v1.Pod
@@ -21,8 +21,8 @@ type Above struct {
 	MemoryReservation bool
 }
 
-// ResourceConfigForNode returns the settings of the cgroup of all pods: it is limited to Allocatable. A negative
-// amount is an error.
+// ResourceConfigForNode returns the settings for the cgroup of all pods: it is limited to Allocatable. A
+// negative amount is an error.
 func ResourceConfigForNode(a Above) (Resources, error) {
 	for name, q := range a.Allocatable {
 		if q.Sign() < 0 {
@@ -46,8 +46,8 @@ func ResourceConfigForNode(a Above) (Resources, error) {
 // pidResource is the resource name of the number of processes.
 const pidResource v1.ResourceName = "pid"
 
-// ResourceConfigForQOSClass returns the settings of the cgroup of all Burstable or BestEffort pods: the weight is the
-// sum of their requests, or the minimum for BestEffort. Limits are set on each pod.
+// ResourceConfigForQOSClass returns the settings for the cgroup of all Burstable or BestEffort pods: the weight is
+// the sum of their requests, or the minimum for BestEffort. Limits are set on each pod.
 func ResourceConfigForQOSClass(a Above, class v1.PodQOSClass) Resources {
 	r := Resources{CPUShares: minShares, Unified: a.reservations(class)}
 	if class == v1.PodQOSBestEffort {

@@ -74,8 +74,8 @@ func (n Name) child(element string) Name { return append(slices.Clip(n), element
 // Parent returns the cgroup above. The parent of the root is the root.
 func (n Name) Parent() Name { return n[:max(len(n)-1, 0)] }
 
-// Path returns the name in the form of a driver, an absolute path from the tree's root. CRI's cgroup_parent has the same
-// form.
+// Path returns the name in the form that a driver uses, an absolute path from the tree's root. CRI's cgroup_parent has
+// the same form.
 func (n Name) Path(d Driver) string {
 	if d == Systemd {
 		return n.systemd()

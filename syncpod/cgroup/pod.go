@@ -96,8 +96,8 @@ func sum(q *resource.Quantity, more resource.Quantity) *resource.Quantity {
 }
 
 // limited reports whether the pod as a whole has a limit: its own, or because each container has one. While an init
-// container runs, the sidecars before it run, too. For an init container, a limit of the container or of these sidecars
-// suffices.
+// container runs, the sidecars before it run, too. For an init container, a limit for the container or of these
+// sidecars suffices.
 func limited(spec *v1.PodSpec, name v1.ResourceName) bool {
 	if spec.Resources != nil && positive(spec.Resources.Limits, name) {
 		return true
@@ -140,7 +140,7 @@ func reservedIn(class v1.PodQOSClass) string {
 	return memoryLow
 }
 
-// hugePages returns the limits of all sizes that the pod names.
+// hugePages returns the limits for all sizes that the pod names.
 func hugePages(spec *v1.PodSpec) (map[int64]int64, error) {
 	limits := map[int64]int64{}
 	for name := range pageNames(spec) {

@@ -22,8 +22,8 @@ type Input struct {
 	Pod *v1.Pod
 	// Name is the name of one of the pod's init, regular or ephemeral containers. Required.
 	Name string
-	// Attempt counts the containers of this name in the pod, from 0: the restart count. It is part of the
-	// log path and of the name that the runtime reserves, so it must increase.
+	// Attempt counts the containers with this name in the pod, from 0: the restart count. It is part of
+	// the log path and of the name that the runtime reserves, so it must increase.
 	Attempt uint32
 
 	// Image is the image to run.
@@ -64,7 +64,7 @@ type Image struct {
 	Username string
 }
 
-// GenerateContainerConfig returns a container's configuration. An error names the invalid field of the pod or of the input; it
+// GenerateContainerConfig returns a container's configuration. An error names the invalid field in the pod or of the input; it
 // may wrap [ErrRunAsNonRoot].
 func GenerateContainerConfig(in Input) (*runtimeapi.ContainerConfig, error) {
 	if in.Pod == nil {

@@ -17,8 +17,8 @@ type MountRequest struct {
 	// containers. Both are required.
 	Pod       *v1.Pod
 	Container *v1.Container
-	// Attempt counts the containers of this name in the pod, from 0. It distinguishes resources of
-	// one instance.
+	// Attempt counts the containers with this name in the pod, from 0. It distinguishes resources
+	// of one instance.
 	Attempt uint32
 	// Env are the variables for $(NAME) in a subPathExpr.
 	Env []env.Var

@@ -11,7 +11,7 @@ type Node struct {
 	NoCPUQuota bool
 	// CPUPeriod is the accounting period of CPU limits, 0 means 100 ms.
 	CPUPeriod time.Duration
-	// GroupOOMKill has all processes of a container killed together when memory
+	// GroupOOMKill has all processes in a container killed together when memory
 	// runs out, as a kubelet does by default on cgroup v2. It must be off on v1.
 	GroupOOMKill bool
 	// Swap determines how containers use the node's swap. Default: the runtime decides.

@@ -5,8 +5,8 @@ type Swap struct {
 	Behavior SwapBehavior
 	// Bytes is the size of the node's swap. It counts for LimitedSwap.
 	Bytes int64
-	// CgroupV1 means that the node has version 1 of cgroups. Containers with a memory limit then do not swap beyond it, and
-	// other containers cannot be limited: the node must have no swap if no container may use it.
+	// CgroupV1 means that the node has cgroups v1. Containers with a memory limit then do not swap beyond it, and other
+	// containers cannot be limited: the node must have no swap if no container may use it.
 	CgroupV1 bool
 }
 
@@ -16,7 +16,7 @@ type SwapBehavior string
 const (
 	// NoSwap lets no container swap.
 	NoSwap SwapBehavior = "NoSwap"
-	// LimitedSwap limits the swap of each container of a Burstable pod: its share of the node's swap equals the share of
+	// LimitedSwap limits the swap of each container in a Burstable pod: its share of the node's swap equals the share of
 	// its memory request in the node's memory. Other containers do not swap, and neither do containers whose request
 	// equals their limit, and containers of critical pods.
 	LimitedSwap SwapBehavior = "LimitedSwap"

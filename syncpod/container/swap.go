@@ -10,7 +10,7 @@ import (
 	"github.com/podsync/podsync/syncpod/podspec/qos"
 )
 
-// swapFile is the limit of swap in version 2 of cgroups.
+// swapFile is the limit of swap in cgroups v2.
 const swapFile = "memory.swap.max"
 
 // limitSwap adds the limit of swap to a container's resources.

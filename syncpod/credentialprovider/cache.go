@@ -10,7 +10,8 @@ import (
 // maxCached is the greatest number of cached results. Further results are used and not cached.
 const maxCached = 4096
 
-// A cacheKey names the credentials of a plugin for an account. scope is the repository or registry of their images, "" for all.
+// A cacheKey names the credentials from a plugin for an account. scope is the repository or registry of their images, "" for
+// all.
 type cacheKey struct{ plugin, account, scope string }
 
 type cached struct {

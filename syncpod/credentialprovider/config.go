@@ -69,7 +69,7 @@ const (
 	perAccount cacheType = "ServiceAccount"
 )
 
-// load reads a file, or the files of a folder that end with .json, .yaml or .yml, in the order of their names.
+// load reads a file, or the files in a folder that end with .json, .yaml or .yml, sorted by name.
 func load(path string) (providers []providerConfig, err error) {
 	paths, err := files(path)
 	if err != nil {

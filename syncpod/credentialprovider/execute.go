@@ -9,14 +9,14 @@ import (
 )
 
 const (
-	// maxOutput is the maximum output of a plugin, in bytes.
+	// maxOutput is the maximum output from a plugin, in bytes.
 	maxOutput = 1 << 20
 	// leaveDelay is the time that a plugin has to end after it was killed, and that its other processes have to close its output
 	// after it has ended.
 	leaveDelay = 2 * time.Second
 )
 
-// errOutput is the error of a plugin that prints too much.
+// errOutput is the error from a plugin that prints too much.
 var errOutput = errors.New("it prints more than 1 MiB")
 
 // bounded stores a program's output, up to a limit.

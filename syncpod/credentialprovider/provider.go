@@ -51,7 +51,8 @@ type Provider struct {
 	tokens  tokens
 	// turns has a place for each run of a plugin, by the plugin's name.
 	turns map[string]chan struct{}
-	// timeout is the timeout of one run of a plugin, 1 min as in a kubelet. Tests replace it.
+	// timeout is the timeout for one run of a plugin, 1 min as in a kubelet. Tests replace
+	// it.
 	timeout time.Duration
 	// kill kills a plugin with its group's processes. Tests replace it.
 	kill func(*exec.Cmd) error
@@ -201,8 +202,9 @@ func secretOf(plugin, repository string, auths map[string]auth) (v1.Secret, erro
 	}, nil
 }
 
-// credentials returns the credentials of a plugin for a repository, from the cache or from a run. Concurrent calls for
-// the same credentials share one run and its error, because a plugin that hangs would delay them one after the other.
+// credentials returns the credentials from a plugin for a repository, from the cache or from a run. Concurrent calls
+// for the same credentials share one run and its error, because a plugin that hangs would delay them one after the
+// other.
 func (p *Provider) credentials(ctx context.Context, plugin *providerConfig, acc account, repository string) (map[string]auth, error) {
 	for {
 		if found, ok := p.cache.find(plugin.Name, acc.key, repository, time.Now()); ok {

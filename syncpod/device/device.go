@@ -1,10 +1,10 @@
 // Package device persists the allocations of a node's devices to containers.
 //
 // An [Allocator] decides which devices exist and which container gets them: a device manager with
-// device plugins, a DRA driver, or a few lines of a program. It is called once for each container,
-// before the first creation. A [Keeper] persists the result before it is used, and returns it for
-// each later instance of the container, also after an agent restart, until the pod is removed. It
-// is a syncpod.Extensions.Devices:
+// device plugins, a DRA driver, or a few lines from a program. It is called once for each
+// container, before the first creation. A [Keeper] persists the result before it is used, and
+// returns it for each later instance of the container, also after an agent restart, until the pod
+// is removed. It is a syncpod.Extensions.Devices:
 //
 //	devices, err := device.New(device.Config{State: "/var/lib/my-agent/devices", Allocator: mine})
 //	sync := syncpod.Config{Extensions: syncpod.Extensions{Devices: devices}}

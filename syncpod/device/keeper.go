@@ -17,7 +17,7 @@ import (
 
 // An Allocator allocates devices to containers.
 type Allocator interface {
-	// Allocate returns the allocation of a container of a pod. If the agent ended before the result
+	// Allocate returns the allocation of a container in a pod. If the agent ended before the result
 	// was persisted, Allocate is called again for the same container, and should then return the same
 	// allocation. If it returns an error, the container is not created, and Allocate is retried with
 	// back-off. Allocate must not modify pod and container.

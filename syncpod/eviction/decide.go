@@ -48,8 +48,8 @@ type Decision struct {
 	// Reclaim lists what to remove before a pod is evicted, in order. If it is not empty, no pod is
 	// evicted: remove these, read again, and decide with State.Reclaimed.
 	Reclaim []Reclaim
-	// Evict lists the pods to evict: one for pressure on the node, or all that exceed limits of
-	// their own.
+	// Evict lists the pods to evict: one for pressure on the node, or all that exceed their own
+	// limits.
 	Evict []Eviction
 	// Memory is for the next State.
 	Memory Memory
@@ -91,10 +91,10 @@ func (r Reclaim) String() string {
 	return "dead containers"
 }
 
-// Decide returns the consequences of a state. A pod that exceeds a limit of its own is evicted
-// first. Otherwise, if a threshold has been met for its grace period, unused resources are
-// reclaimed, and if it is still met one pod is evicted: the first in the order of Rank that is not
-// critical and whose usage is known. Missing, outdated or impossible readings have no consequence.
+// Decide returns the consequences of a state. A pod that exceeds its own limit is evicted first.
+// Otherwise, if a threshold has been met for its grace period, unused resources are reclaimed, and
+// if it is still met one pod is evicted: the first in the order of Rank that is not critical and
+// whose usage is known. Missing, outdated or impossible readings have no consequence.
 func Decide(r Rules, s State, now time.Time) Decision {
 	d := Decision{}
 	d.meet(r, &s, now)

@@ -2,12 +2,12 @@
 // kubelet does.
 //
 // A [Policy] has the thresholds, in the terms of a kubelet's configuration; the zero Policy is a kubelet's default.
-// [ParsePolicy] parses it. [Decide] uses readings of the node and its pods. It decides under
-// which pressure the node is, which unused resources to reclaim, and then which pod to evict, one at a time. It also
-// decides which pods to evict because they exceed a limit of their own. [Rank] is the order of eviction: first pods
-// that use more than they request, then lower priority, then the usage above the request. [Admit] decides which new
-// pods may run under pressure. All of this is pure: a Decision is a value that can be printed, and explains for each
-// pod why it is evicted or not.
+// [ParsePolicy] parses it. [Decide] uses readings of the node and its pods. It decides under which pressure the node
+// is, which unused resources to reclaim, and then which pod to evict, one at a time. It also decides which pods to
+// evict because they exceed their own limit. [Rank] is the order of eviction: first pods that use more than they
+// request, then lower priority, then the usage above the request. [Admit] decides which new pods may run under
+// pressure. All of this is pure: a Decision is a value that can be printed, and explains for each pod why it is
+// evicted or not.
 //
 //	rules, err := ParsePolicy(Policy{})
 //	d := Decide(rules, State{Readings: readings, Pods: pods, Memory: before}, now)

@@ -7,7 +7,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// Reason is the status reason of a pod that was evicted, or that Admit rejects.
+// Reason is the status reason for a pod that was evicted, or that Admit
+// rejects.
 const Reason = "Evicted"
 
 // An Eviction is a pod to evict, and its message.
@@ -20,10 +21,10 @@ type Eviction struct {
 	// Message is for people; the reason is Reason.
 	Message string
 	// Annotations are those of the event: the resource that the node is short of, and the containers that use more of it
-	// than they request. It is nil if the pod exceeds a limit of its own.
+	// than they request. It is nil if the pod exceeds its own limit.
 	Annotations map[string]string
 	// Disruption is set if the node is under pressure: the pod then gets the condition DisruptionTarget. It is not set
-	// if the pod exceeds a limit of its own.
+	// if the pod exceeds its own limit.
 	Disruption bool
 }
 

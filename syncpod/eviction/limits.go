@@ -21,7 +21,7 @@ func HasStorageLimits(pod *v1.Pod) bool {
 	return podresources.Total(&pod.Spec, podresources.Limits, v1.ResourceEphemeralStorage) != nil
 }
 
-// exceeding returns the pods that exceed limits of their own. Unknown usage exceeds no limit, but
+// exceeding returns the pods that exceed their own limits. Unknown usage exceeds no limit, but
 // usage that the pod has made unmeasurable exceeds each.
 func exceeding(s *State) []Eviction {
 	var list []Eviction

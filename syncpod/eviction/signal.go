@@ -7,8 +7,8 @@ type Signal string
 const (
 	// MemoryAvailable is memory outside of all working sets.
 	MemoryAvailable Signal = "memory.available"
-	// AllocatableMemoryAvailable is memory below the limit of the cgroup of all pods, outside of their working sets. It is
-	// unknown if the agent does not limit that cgroup.
+	// AllocatableMemoryAvailable is memory below the limit for the cgroup of all pods, outside of their working sets. It
+	// is unknown if the agent does not limit that cgroup.
 	AllocatableMemoryAvailable Signal = "allocatableMemory.available"
 	// NodeFSAvailable and NodeFSInodesFree are of the file system of the agent's directories.
 	NodeFSAvailable  Signal = "nodefs.available"

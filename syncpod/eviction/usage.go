@@ -27,7 +27,7 @@ type Usage struct {
 	Containers []ContainerUsage
 	// Volumes are the volumes on the node's disk.
 	Volumes []VolumeUsage
-	// Files are other files of the pod on the node, such as its /etc/hosts and termination messages
+	// Files are other files in the pod on the node, such as its /etc/hosts and termination messages
 	// (CVE-2020-8557).
 	Files DiskUsage
 }

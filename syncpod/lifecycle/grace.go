@@ -60,8 +60,8 @@ func ContainerGrace(pod *v1.Pod, c *v1.Container, why actions.Reason) time.Durat
 	return PodGrace(pod, nil)
 }
 
-// timeoutSeconds returns the timeout of a StopContainer call at now. A container that has its
-// stop signal already gets no more than the rest of its grace period.
+// timeoutSeconds returns the timeout for a StopContainer call at now. A container that has
+// its stop signal already gets no more than the rest of its grace period.
 func timeoutSeconds(deadline, now time.Time, signalled bool) int64 {
 	left := int64((deadline.Sub(now) + time.Second - 1) / time.Second)
 	if signalled {

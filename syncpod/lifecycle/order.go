@@ -7,7 +7,7 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// target is a live container of a pod that stops.
+// target is a live container in a pod that stops.
 type target struct {
 	status *runtime.ContainerStatus
 	// ref names the container in the spec, nil if it is missing there.
@@ -16,7 +16,7 @@ type target struct {
 	after []int
 }
 
-// targets returns all live containers of a pod, including those that are missing in the spec. pod is nil if its
+// targets returns all live containers in a pod, including those that are missing in the spec. pod is nil if its
 // spec is unknown.
 func targets(pod *v1.Pod, status *runtime.PodStatus) []target {
 	var all []target

@@ -46,7 +46,7 @@ const rounds = 3
 // errSpared keeps a sandbox running while a container in it could not be stopped yet.
 var errSpared = errors.New("the sandbox is not stopped before its containers")
 
-// KillPod stops every live container of the pod, including those that are missing in the spec, and then every
+// KillPod stops every live container in the pod, including those that are missing in the spec, and then every
 // sandbox. After a failure it stops the others nevertheless, and returns all errors joined. If a container could
 // not be stopped and its grace period has not expired, its sandbox keeps running: the runtime would kill the
 // container with it.
@@ -131,7 +131,7 @@ func outcome(kills []*kill, now time.Time) (stopped, spared map[string]bool, err
 	return stopped, spared, errors.Join(errs...)
 }
 
-// kills returns the stops of all live containers of the pod.
+// kills returns the stops of all live containers in the pod.
 func (p *Pod) kills() []*kill {
 	var kills []*kill
 	all := targets(p.Spec, p.Status)

@@ -25,8 +25,8 @@ const (
 	recordTime = time.Second
 )
 
-// errProcessEnded cancels the handler of an instance that has exited: there is nothing left to prepare for the stop, and
-// everything behind the handler waits for it (kubernetes #134338).
+// errProcessEnded cancels the handler for an instance that has exited: there is nothing left to prepare for the stop,
+// and everything behind the handler waits for it (kubernetes #134338).
 var errProcessEnded = errors.New("the container has exited")
 
 // preStop runs the handler, once for each instance, and returns when it or the container's process has ended, or the
@@ -95,8 +95,8 @@ func (s *Stopper) exited(ctx context.Context, id string) bool {
 	return err == nil && len(resp.GetContainers()) > 0
 }
 
-// preStopRequest returns the preStop handler of the spec. If the container is missing in the spec, it returns the
-// handler with which the container was created.
+// preStopRequest returns the preStop handler for the spec. If the container is missing in the spec, it returns
+// the handler with which the container was created.
 func (k *kill) preStopRequest() (req handler.Request, ok bool) {
 	req = k.created
 	if k.Ref != nil {

@@ -30,8 +30,8 @@ type Config struct {
 	Hooks Hooks
 	// Lifecycle is called before and after each container's stop. Default: none.
 	Lifecycle Lifecycle
-	// Owner selects this agent's containers, when preStop handlers of a pod without a known spec are read from its
-	// containers' annotations. Default: the agent "podsync".
+	// Owner selects this agent's containers, when preStop handlers for a pod without a known spec are read from
+	// its containers' annotations. Default: the agent "podsync".
 	Owner cri.Owner
 	// Timeout is how long the runtime may take to respond, beyond the grace period. Default 30 s.
 	Timeout time.Duration

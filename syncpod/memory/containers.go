@@ -13,7 +13,7 @@ import (
 	apistatus "github.com/podsync/podsync/syncpod/status"
 )
 
-// Container is the memory of one container of a pod, for all its instances.
+// Container is the memory of one container in a pod, for all its instances.
 type Container struct {
 	name string
 	// nextAttempt is the least number that the next instance may have.
@@ -116,7 +116,7 @@ func (c *Containers) SetEverStarted(name string, is bool) (news bool) {
 	return news
 }
 
-// NoteRunOnce records which containers of the pod must run only once: the ephemeral ones, and
+// NoteRunOnce records which containers in the pod must run only once: the ephemeral ones, and
 // those that do not run again after an unknown exit.
 func (c *Containers) NoteRunOnce(pod *v1.Pod) {
 	for _, known := range *c {

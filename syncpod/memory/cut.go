@@ -8,9 +8,9 @@ import (
 
 // A start ends with the call that requests it: a runtime that loses its caller, for example
 // because the agent is killed, aborts the start. It then reports that the container has exited,
-// with an error of its own and without a start time. Most often no process has run; containerd
-// has been observed to kill a process that had just begun. Such a start does not count as the
-// run of a container that must run only once, because the container must run at least once; see
+// with its own error and without a start time. Most often no process has run; containerd has
+// been observed to kill a process that had just begun. Such a start does not count as the run
+// of a container that must run only once, because the container must run at least once; see
 // "What runs once" in docs/FAILURES.md.
 
 // SetAsideCutStarts returns a status without the instances whose start was cut short. It keeps

@@ -8,7 +8,8 @@ import (
 	"github.com/podsync/podsync/backoff"
 )
 
-// Limits are the limits of all back-offs. Zero values mean those of package backoff.
+// Limits are the limits for all back-offs. Zero values mean those of package
+// backoff.
 type Limits struct{ Initial, Max time.Duration }
 
 // Check validates the limits.

@@ -9,7 +9,7 @@ import (
 // instance ID, or [AllOfPod] for the whole pod. The zero value has none.
 type KillDeadlines struct{ by map[string]time.Time }
 
-// AllOfPod is the key for all containers of a pod, which stop with their sandbox.
+// AllOfPod is the key for all containers in a pod, which stop with their sandbox.
 const AllOfPod = ""
 
 // Begin returns a stop's deadline: the earliest one given, however often the stop is retried.

@@ -22,7 +22,7 @@ type Record struct {
 	CrashBackOffs    map[string]CrashBackOff
 }
 
-// CrashBackOff is the back-off of a container that ends again and again.
+// CrashBackOff is the back-off for a container that ends again and again.
 type CrashBackOff struct {
 	Definition            string
 	Failures              int

@@ -17,7 +17,7 @@
 //
 // # /etc/hosts
 //
-// All containers of a pod share one file. Before a container is created, the file is replaced if its content
+// All containers in a pod share one file. Before a container is created, the file is replaced if its content
 // would differ. A new file takes its place, so that no process reads half of it. Running containers keep their
 // file under a name of its own (a hard link), so that it counts as storage of the pod. A container does not get
 // the file if it mounts something at /etc/hosts itself, or if its pod has no address.

@@ -81,7 +81,7 @@ func (d *Dirs) hosts(pod *v1.Pod, ips []string) ([]byte, error) {
 	return podHosts(name, ips, pod.Spec.HostAliases), nil
 }
 
-// The first line of the file names the component that manages it. Tools match this
+// The first line in the file names the component that manages it. Tools match this
 // text.
 const (
 	managedHosts     = "# Kubernetes-managed hosts file.\n"
@@ -96,7 +96,7 @@ const loopbackHosts = "127.0.0.1\tlocalhost\n" +
 	"fe00::1\tip6-allnodes\n" +
 	"fe00::2\tip6-allrouters\n"
 
-// podHosts returns the file of a pod with a network of its own.
+// podHosts returns the file of a pod with its own network.
 func podHosts(name sandbox.Hostname, ips []string, aliases []v1.HostAlias) []byte {
 	var text bytes.Buffer
 	text.WriteString(managedHosts + loopbackHosts)
@@ -137,7 +137,7 @@ func writeAliases(text *bytes.Buffer, aliases []v1.HostAlias) {
 // replaces the hosts file first. No other function uses means and own.
 //
 // When the hosts file is replaced, running containers keep the file that they have mounted, and can write to it. Because
-// such files have names of their own, they count as storage of the pod, and are removed with it. The next instance of a
+// such files have their own names, they count as storage of the pod, and are removed with it. The next instance of a
 // container takes over the name: a pod has at most one such file for each container.
 func share(root *os.Root, means, own string, content []byte) error {
 	if err := root.Remove(own); err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -10,9 +10,9 @@ const (
 	logWindow = 32 << 10
 )
 
-// logTail returns the last output of a container from a log's end in CRI's format: "<time> <stream> <tags>
-// <text>", where the tag P means that the next line continues this one. A line in any other form is used
-// unchanged: it may be the rest of a line that was cut.
+// logTail returns the last output from a container from a log's end in CRI's format: "<time> <stream>
+// <tags> <text>", where the tag P means that the next line continues this one. A line in any other form is
+// used unchanged: it may be the rest of a line that was cut.
 func logTail(end []byte) []byte {
 	var out []byte
 	lines := bytes.SplitAfter(end, []byte("\n"))
@@ -25,7 +25,7 @@ func logTail(end []byte) []byte {
 	return out[max(0, len(out)-maxLogTail):]
 }
 
-// logText returns the container's output in a line of its log.
+// logText returns the container's output in a line in its log.
 func logText(line []byte) []byte {
 	fields := bytes.SplitN(line, []byte(" "), 4)
 	if len(fields) < 4 || string(fields[1]) != "stdout" && string(fields[1]) != "stderr" {

@@ -75,12 +75,12 @@ func emptyFile(root *os.Root, name string) error {
 	return errors.Join(f.Chmod(messageMode), f.Close()) // whatever the process's umask
 }
 
-// TerminationMessage returns the termination message of a container that has exited. It consists of the runtime's
+// TerminationMessage returns the termination message from a container that has exited. It consists of the runtime's
 // message (c.TerminationMessage), followed by the text that the container wrote to its file at terminationMessagePath.
 // If the container failed without writing one, and its terminationMessagePolicy is FallbackToLogsOnError, the end of
-// its log replaces the file. TerminationMessage returns the last 4096 bytes of a file, or the last 80 lines of a log,
+// its log replaces the file. TerminationMessage returns the last 4096 bytes in a file, or the last 80 lines in a log,
 // at most 2048 bytes. An instance that has not ended has only the runtime's message. Package apistatus limits the
-// messages of all containers of a pod together.
+// messages of all containers in a pod together.
 //
 // If the file or log cannot be read, TerminationMessage returns the runtime's message with an error. A missing
 // file is not an error.
@@ -145,7 +145,7 @@ func (d *Dirs) leftInLog(pod *v1.Pod, c *runtime.ContainerStatus) (string, error
 	return text(logTail(end)), err
 }
 
-// readEnd returns the last bytes of a regular file below dir, at most n. It
+// readEnd returns the last bytes in a regular file below dir, at most n. It
 // returns none if the file does not exist. Other than regular files are not read,
 // because they could block, or lead elsewhere.
 func readEnd(dir, name string, n int64) ([]byte, error) {

@@ -91,7 +91,7 @@ func New(c Config) (*Dirs, error) {
 
 const (
 	// parallelRemovals is the maximum number of concurrent removals of directories, and of concurrent
-	// volume teardowns: each takes a thread of the process, and all pods of a node may stop at once.
+	// volume teardowns: each takes a thread of the process, and all pods on a node may stop at once.
 	parallelRemovals = 16
 	// removalTurn is how long one directory's removal may delay the others. tearDownTimeout limits one
 	// pod's volume teardown.

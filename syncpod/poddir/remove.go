@@ -87,7 +87,7 @@ func (d *Dirs) removeSome(ctx context.Context, uid types.UID, dir string) (done 
 	return false, fmt.Errorf("remove the directory of pod %s: %w", uid, err)
 }
 
-// take acquires a slot. Waiting callers get slots in the order of their calls.
+// take acquires a slot. Waiting callers get slots ordered by their calls.
 func take(ctx context.Context, slots chan struct{}) (release func(), err error) {
 	select {
 	case slots <- struct{}{}:

@@ -33,7 +33,7 @@ func Pod(pod *v1.Pod) *v1.ObjectReference {
 	return &v1.ObjectReference{Kind: "Pod", APIVersion: "v1", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, ResourceVersion: pod.ResourceVersion}
 }
 
-// Container returns the involved object of events about a container of the pod: the pod, with
+// Container returns the involved object of events about a container in the pod: the pod, with
 // the container as its field path, such as "spec.initContainers{migrate}".
 func Container(pod *v1.Pod, ref actions.ContainerRef) *v1.ObjectReference {
 	about := Pod(pod)

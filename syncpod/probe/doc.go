@@ -11,7 +11,7 @@
 //	checker, err := probe.NewChecker(probe.CheckerConfig{})
 //	result, err := checker.Probe(ctx, probe.Request{Probe: c.ReadinessProbe, Ports: c.Ports, PodIP: "10.0.0.7"})
 //
-// Both accept probes without the defaults of the API.
+// Both accept probes without the API's defaults.
 //
 // # When a container is probed
 //

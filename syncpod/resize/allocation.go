@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// allocation is a pod's container allocation, by name: requests and limits of the resizable
+// allocation is a pod's container allocation, by name: requests and limits for the resizable
 // resources. The name "" means the pod as a whole, if it has pod-level resources (KEP-2837). Its
 // JSON is stored in a file.
 type allocation map[string]v1.ResourceRequirements

@@ -31,8 +31,8 @@ type Verdict struct {
 	Message string
 }
 
-// Outcome is a decision's result in one word. All values except Accepted are reasons of the condition
-// PodResizePending.
+// Outcome is a decision's result in one word. All values except Accepted are reasons for the
+// condition PodResizePending.
 type Outcome string
 
 // The outcomes.

@@ -1,6 +1,6 @@
-// Package shutdown has the policy by which the pods of a node stop before the node shuts down: in which order, and how
-// much time each pod has, as in a kubelet (KEP-2000, KEP-2712). Loop.Shutdown of package loop stops the pods.
-// The embedder detects the shutdown, for example with systemd's inhibitor locks.
+// Package shutdown has the policy by which the pods on a node stop before the node shuts down: in which order, and how
+// much time each pod has, as in a kubelet (KEP-2000, KEP-2712). Loop.Shutdown of package loop stops the pods. The
+// embedder detects the shutdown, for example with systemd's inhibitor locks.
 //
 // Pods stop in groups by priority, the lowest first. A group begins when all pods of the previous group have stopped,
 // or when that group's period has passed. Each pod has its own grace period, but not more than its group's period.

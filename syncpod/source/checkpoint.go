@@ -31,7 +31,7 @@ type CheckpointConfig struct {
 	RuntimeClasses sandbox.RuntimeClasses
 	Tokens         volume.Tokens
 	// Path is the absolute path of the file. Required. Its directory is created if it is missing.
-	// Each source needs a file of its own.
+	// Each source needs its own file.
 	Path string
 	// Key encrypts the file with AES-256-GCM: 32 bytes, which the program stores elsewhere. Without
 	// a key, root can read the file, and it contains no Secrets and no tokens.
@@ -92,8 +92,8 @@ type Checkpoint struct {
 	pods checkpointPods
 	// confirmedAt is the time of Confirm's last call. recordedAt is the confirmation in the file.
 	confirmedAt, recordedAt time.Time
-	// readErr is the error of the read of the file, writeErr that of the last write, and confirmErr
-	// that of the last write of a confirmation.
+	// readErr is the error from the read of the file, writeErr that of the last write, and
+	// confirmErr that of the last write of a confirmation.
 	readErr, writeErr, confirmErr error
 }
 
@@ -234,7 +234,7 @@ func (r *Checkpoint) readCheckpoint() {
 	r.take(kept)
 }
 
-// take loads the objects of a checkpoint that pods refer to.
+// take loads the objects in a checkpoint that pods refer to.
 func (r *Checkpoint) take(m checkpointData) {
 	r.configMaps.Load(byNames(m.ConfigMaps), setOf(m.MissingConfigMaps))
 	r.secrets.Load(byNames(m.Secrets), setOf(m.MissingSecrets))

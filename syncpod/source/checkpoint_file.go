@@ -126,7 +126,7 @@ func (f *checkpointFile) read() (checkpointData, error) {
 // confirmationPath returns the file's path with the confirmation.
 func (f *checkpointFile) confirmationPath() string { return f.path + ".confirmed" }
 
-// confirmedAt returns when the source last confirmed the pods of the checkpoint that was saved at that
+// confirmedAt returns when the source last confirmed the pods in the checkpoint that was saved at that
 // time. A confirmation that cannot be read does not count.
 func (f *checkpointFile) confirmedAt(savedAt time.Time) time.Time {
 	text, err := readCheckpoint(f.confirmationPath(), maxConfirmation)

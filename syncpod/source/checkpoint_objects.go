@@ -57,7 +57,8 @@ func (r *Checkpoint) Services(ctx context.Context, namespace string) ([]*v1.Serv
 	})
 }
 
-// RuntimeHandler returns the handler of a runtime class, or the last known one.
+// RuntimeHandler returns the handler for a runtime class, or the last known
+// one.
 func (r *Checkpoint) RuntimeHandler(ctx context.Context, class string) (string, error) {
 	if r.config.RuntimeClasses == nil {
 		return "", errors.New("there is no source of runtime classes (source.CheckpointConfig.RuntimeClasses)")
@@ -66,7 +67,7 @@ func (r *Checkpoint) RuntimeHandler(ctx context.Context, class string) (string, 
 	return r.classes.Ask(ctx, class, func(ctx context.Context) (string, error) { return r.config.RuntimeClasses.RuntimeHandler(ctx, class) })
 }
 
-// Token returns a token of a pod's service account. If the issuer is unavailable, it returns the
+// Token returns a token for a pod's service account. If the issuer is unavailable, it returns the
 // last token, which may have expired, with the error: a pod can start with it, and gets a new one
 // when the issuer is available again.
 func (r *Checkpoint) Token(ctx context.Context, pod *v1.Pod, ask *v1.ServiceAccountTokenProjection) (string, error) {

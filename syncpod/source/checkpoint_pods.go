@@ -16,7 +16,7 @@ type checkpointPods struct {
 	checkpointed []*v1.Pod
 	// confirmedAt is when the source last confirmed the pods, according to the file and to Confirm.
 	confirmedAt time.Time
-	// tooOld is the number of pods of the checkpoint that are too old to be used.
+	// tooOld is the number of pods in the checkpoint that are too old to be used.
 	tooOld int
 	// due means that the checkpoint is delivered until the source has delivered a complete
 	// snapshot.
@@ -85,7 +85,7 @@ func (r *checkpointPods) all() []*v1.Pod {
 	return append(r.said.Pods[:len(r.said.Pods):len(r.said.Pods)], r.recalled()...)
 }
 
-// recalled returns the pods of the checkpoint that the source has not mentioned. A static pod is
+// recalled returns the pods in the checkpoint that the source has not mentioned. A static pod is
 // replaced by one of the same name, which is another version of it.
 func (r *checkpointPods) recalled() []*v1.Pod {
 	var pods []*v1.Pod

@@ -55,7 +55,7 @@ func (d *decoder) misnamed(h *head) (problems field.ErrorList) {
 	return problems
 }
 
-// badKeys returns the keys of a ConfigMap or Secret that an API server rejects, because they cannot be file names.
+// badKeys returns the keys in a ConfigMap or Secret that an API server rejects, because they cannot be file names.
 func badKeys[V any](name string, data map[string]V) (problems field.ErrorList) {
 	for _, key := range slices.Sorted(maps.Keys(data)) {
 		if why := validation.IsConfigMapKey(key); len(why) > 0 {

@@ -28,7 +28,7 @@ const (
 	kindList      = "List" // also the end of the kinds of typed lists
 )
 
-// An objectKey identifies an object: no two objects of a folder share it.
+// An objectKey identifies an object: no two objects in a folder share it.
 type objectKey struct {
 	kind, namespace, name string
 }

@@ -38,7 +38,7 @@ func findMisfits(raw []byte, t reflect.Type, values bool) (fits []byte, errs fie
 	return fits, m.errs
 }
 
-// decodesItself reports whether a type has a form of its own in JSON.
+// decodesItself reports whether a type has its own form in JSON.
 func decodesItself(t reflect.Type) bool {
 	return reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]()) || t == reflect.TypeFor[[]byte]()
 }

@@ -15,7 +15,7 @@ import (
 const (
 	// defaultPoll is the interval at which a kubelet reads its staticPodURL.
 	defaultPoll = 20 * time.Second
-	// listTimeout limits a call of List, listGrace how long List may take to return after that.
+	// listTimeout limits a call to List, listGrace how long List may take to return after that.
 	listTimeout = 30 * time.Second
 	listGrace   = time.Second
 )
@@ -36,9 +36,9 @@ type PollConfig struct {
 // server.
 //
 // If List fails, or does not return in time, the Snapshot contains the error, and the pods of the
-// last result keep running. Until the first result the snapshots are incomplete, so that no pod of
-// an earlier agent is stopped. If a pod is invalid, its previous version keeps running; the other
-// pods are updated.
+// last result keep running. Until the first result the snapshots are incomplete, so that no pod
+// from an earlier agent is stopped. If a pod is invalid, its previous version keeps running; the
+// other pods are updated.
 type Poll struct {
 	config PollConfig
 	push   *Push // defaults, validates and remembers the pods

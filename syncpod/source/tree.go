@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Limits of one YAML document. The parser needs about a hundred times as much memory as the
-// document has bytes, and aliases repeat values as often as they like.
+// Limits for one YAML document. The parser needs about a hundred times as much memory as
+// the document has bytes, and aliases repeat values as often as they like.
 const (
 	// maxYAML exceeds the limit of an API server for one object: 1.5 MiB.
 	maxYAML = 2 << 20
@@ -130,7 +130,7 @@ func (t *yamlTree) note(mismatch *yaml.TypeError) {
 	}
 }
 
-// warning returns the duplicate keys in the order of their lines, nil for none.
+// warning returns the duplicate keys ordered by their lines, nil for none.
 func (t *yamlTree) warning(root yamlNode) error {
 	if len(t.duplicates) == 0 {
 		return nil

@@ -10,7 +10,7 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// addContainers adds a status for each container of the pod, in the spec's
+// addContainers adds a status for each container in the pod, in the spec's
 // order.
 func (v *view) addContainers(s *v1.PodStatus) {
 	if v.wasRejected() {
@@ -49,7 +49,7 @@ func take(all *[]v1.ContainerStatus, n int) []v1.ContainerStatus {
 	return first
 }
 
-// subject is one container of the pod, with everything known about it.
+// subject is one container in the pod, with everything known about it.
 type subject struct {
 	*view
 	spec *v1.Container
@@ -281,7 +281,7 @@ func (k *subject) toStart() bool {
 	return k.runsAgain(k.spec, k.current.ExitCode)
 }
 
-// end reports a waiting container of a pod that has ended as terminated: with its last exit, or as
+// end reports a waiting container in a pod that has ended as terminated: with its last exit, or as
 // lost if it may have run and its exit is unknown. Containers that were not due to start keep
 // waiting: those behind init containers that have not completed, and ephemeral ones that were never
 // created.

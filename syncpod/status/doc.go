@@ -10,8 +10,8 @@
 //
 // # What the caller provides
 //
-// The pod must have the defaults of the API: the restart policy counts, and an empty one means Always. The runtime's status
-// must be newer than the last change that the caller has made to the pod, because an exit that it lacks may be gone from the
+// The pod must have the API's defaults: the restart policy counts, and an empty one means Always. The runtime's status must
+// be newer than the last change that the caller has made to the pod, because an exit that it lacks may be gone from the
 // runtime in the next one. podworkers and package pleg ensure that with GetNewerThan.
 //
 // # The functions of a kubelet
@@ -21,8 +21,8 @@
 //
 // # The order of the rules
 //
-// Each group has a file of its own, and builds on the groups before it. status.go calls them in this order, with the
-// arguments in input.go. The phase order is in hold.go.
+// Each group has its own file, and builds on the groups before it. status.go calls them in this order, with the arguments in
+// input.go. The phase order is in hold.go.
 //
 //  1. The instance of each container (container.go): the running one, otherwise the one with
 //     the highest attempt. Without one, a reported exit stays; an init container of an

@@ -37,7 +37,7 @@ func Merge(last *v1.PodStatus, next v1.PodStatus) v1.PodStatus {
 	return next
 }
 
-// runs reports whether any container of the pod runs.
+// runs reports whether any container in the pod runs.
 func runs(s *v1.PodStatus) bool {
 	for _, list := range [...][]v1.ContainerStatus{s.InitContainerStatuses, s.ContainerStatuses, s.EphemeralContainerStatuses} {
 		for i := range list {

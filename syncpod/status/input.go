@@ -22,7 +22,7 @@ type Input struct {
 	// Status is the pod's status in the runtime. Nil means that the runtime has no object of the pod.
 	// Containers whose names are not in Pod are ignored.
 	Status *runtime.PodStatus
-	// Terminal means that no container of the pod will run again, whatever its restart policy: the pod
+	// Terminal means that no container in the pod will run again, whatever its restart policy: the pod
 	// is being stopped or has been stopped.
 	Terminal bool
 	// Ended means that the pod has been stopped and this is its last status. Then a container that may
@@ -30,7 +30,7 @@ type Input struct {
 	// failed, except for a static pod without a metadata.deletionTimestamp: it was not deleted, and a
 	// restarted agent runs it again.
 	Ended bool
-	// StartsOver means that all containers of the pod will run again, whatever their exits
+	// StartsOver means that all containers in the pod will run again, whatever their exits
 	// (KEP-5532): the pod has not ended.
 	StartsOver bool
 	// Restarting are the instances that were stopped in order to start their containers again: those containers
@@ -89,7 +89,7 @@ const (
 	Blocked Reason = "Blocked"
 )
 
-// Reasons of an exit that no runtime reported.
+// Reasons for an exit that no runtime reported.
 const (
 	// StatusUnknown: the container ran, and no record of its exit exists. The exit code is then
 	// 137.

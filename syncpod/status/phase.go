@@ -183,7 +183,7 @@ func (v *view) isCreated(name string) bool {
 	return c != nil && c.State == runtime.ContainerCreated
 }
 
-// gone reports whether no container of the pod will run again.
+// gone reports whether no container in the pod will run again.
 func (v *view) gone() bool { return (v.Terminal || v.Ended) && !v.comesBack() }
 
 // comesBack reports whether the pod runs again after it was stopped: a restarted agent runs a

@@ -50,8 +50,8 @@ func (k *subject) termination(c *runtime.ContainerStatus, id string) *v1.Contain
 	}
 }
 
-// ReasonOf returns the reason of an exit that was first observed with a reason and an exit code, and is now c. It is the first
-// one, unless the runtime has learned since that the exit was an OOM kill (containerd #12372).
+// ReasonOf returns the reason for an exit that was first observed with a reason and an exit code, and is now c. It is the
+// first one, unless the runtime has learned since that the exit was an OOM kill (containerd #12372).
 func ReasonOf(first string, code int32, c *runtime.ContainerStatus) string {
 	if c.ExitCode == code && c.Reason == string(OOMKilled) {
 		return c.Reason
@@ -122,12 +122,13 @@ func (k *subject) waitedAfterThis() bool {
 	return names(end.ContainerID, k.current.ID)
 }
 
-// maxMessages limits the termination messages of all containers of a pod in a status, in bytes. The messages of the
+// maxMessages limits the termination messages of all containers in a pod in a status, in bytes. The messages of the
 // containers' last states have the same limit, as in a kubelet.
 const maxMessages = 12 << 10
 
-// boundMessages truncates the termination messages of a container to its share. It also truncates
-// reported messages: an ephemeral container that is added later makes the shares smaller.
+// boundMessages truncates the termination messages from a container to its share. It also
+// truncates reported messages: an ephemeral container that is added later makes the shares
+// smaller.
 func (k *subject) boundMessages(s *v1.ContainerStatus) {
 	for _, end := range [...]*v1.ContainerStateTerminated{s.State.Terminated, s.LastTerminationState.Terminated} {
 		if end != nil {
@@ -136,7 +137,7 @@ func (k *subject) boundMessages(s *v1.ContainerStatus) {
 	}
 }
 
-// shareOf returns the beginning of a message: all containers of the pod have equal shares. It omits
+// shareOf returns the beginning of a message: all containers in the pod have equal shares. It omits
 // a character that the cut would split.
 func (k *subject) shareOf(message string) string {
 	share := maxMessages / k.containers()
@@ -146,7 +147,7 @@ func (k *subject) shareOf(message string) string {
 	return strings.ToValidUTF8(message[:share], "")
 }
 
-// maxWaiting limits why the containers of a pod wait, together, in bytes: an API server refuses an object of 1.5 MiB.
+// maxWaiting limits why the containers in a pod wait, together, in bytes: an API server refuses an object of 1.5 MiB.
 const maxWaiting = 64 << 10
 
 // boundWaiting truncates why a container waits to its share.

@@ -16,8 +16,7 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// Files is a [Store] with one JSON file for each pod, <UID>.json, in a directory of its
-// own.
+// Files is a [Store] with one JSON file for each pod, <UID>.json, in its own directory.
 //
 // A file is replaced atomically and only when its contents have changed, so if the agent is killed,
 // the last status or the one before exists. After a power failure it may be an older one, none, or

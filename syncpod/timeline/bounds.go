@@ -23,7 +23,7 @@ func (t *Timeline) bound(r *record) {
 	}
 }
 
-// drop removes the n oldest entries of a pod, entries in progress last.
+// drop removes the n oldest entries in a pod, entries in progress last.
 func (t *Timeline) drop(r *record, n int) {
 	n = min(n, len(r.entries))
 	t.entries -= n

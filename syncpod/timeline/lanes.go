@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// lanes returns, for each entry, the line of its pod or container on which it is drawn, so that no two entries overlap.
+// lanes returns, for each entry, the line in its pod or container on which it is drawn, so that no two entries overlap.
 // States are on line 0, unless clocks make them overlap.
 func lanes(entries []entry, now time.Time) []int {
 	order := make([]int, len(entries))

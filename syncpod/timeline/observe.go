@@ -192,7 +192,7 @@ func (o podObserver) ContainerStopped(pod *v1.Pod, container string, took time.D
 	})
 }
 
-// without removes from an entry the parts that have entries of their own: a start excludes the pull
+// without removes from an entry the parts that have their own entries: a start excludes the pull
 // before it and the handler after it, a stop the handler before it.
 func (r *record) without(e *entry, kinds ...kind) {
 	for _, other := range r.entries {

@@ -55,7 +55,7 @@ func New(c Config) (*Allocator, error) {
 }
 
 // UserNamespace returns the mapping of IDs of a pod: the same for as long as the pod has not been cleaned up, and nil for a pod
-// with the node's users. handler is the runtime handler of the pod. It returns an error if the handler does not support user
+// with the node's users. handler is the runtime handler for the pod. It returns an error if the handler does not support user
 // namespaces, because root in the pod would be root of the node.
 func (a *Allocator) UserNamespace(ctx context.Context, pod *v1.Pod, handler string) (*runtimeapi.UserNamespace, error) {
 	if pod.Spec.HostUsers == nil || *pod.Spec.HostUsers {

@@ -1,4 +1,4 @@
-// Package admission decides which pods fit on a node of a cluster, and stops pods so that critical ones fit.
+// Package admission decides which pods fit on a cluster node, and stops pods so that critical ones fit.
 //
 // [Admission] is a loop.Admission: it rejects a pod that does not fit with a kubelet's reasons, in
 // a kubelet's order.

@@ -46,7 +46,7 @@ func (r *podRecorder) all() map[string]*v1.Pod {
 	return maps.Clone(r.pods)
 }
 
-// A process is one process of a container, on a node.
+// A process is one process in a container, on a node.
 type process struct {
 	critest.Process
 	node string
@@ -61,7 +61,7 @@ func (p process) name() string {
 	return p.pod.Namespace + "/" + p.pod.Name + "/" + p.Container
 }
 
-// NoDoubleRuns fails the test if two processes of one container ran at the same time, on one node or on two. It identifies
+// NoDoubleRuns fails the test if two processes in one container ran at the same time, on one node or on two. It identifies
 // pods by name, as a StatefulSet does. It also fails if a regular container with restartPolicy Never ran twice.
 func (c *Cluster) NoDoubleRuns(t testing.TB) {
 	t.Helper()

@@ -24,7 +24,7 @@ type Condition struct {
 // String is the condition's name.
 func (c Condition) String() string { return c.name }
 
-// Pod conditions. Gone means that no pod of that name exists.
+// Pod conditions. Gone means that no pod with that name exists.
 var (
 	Ready     = Condition{"Ready", func(p *v1.Pod) bool { return p != nil && isReady(p) }}
 	Running   = Condition{"Running", inPhase(v1.PodRunning)}
@@ -33,7 +33,8 @@ var (
 	Gone      = Condition{"Gone", func(p *v1.Pod) bool { return p == nil }}
 )
 
-// That returns a custom condition. met gets nil if no pod of that name exists.
+// That returns a custom condition. met gets nil if no pod with that name
+// exists.
 func That(name string, met func(pod *v1.Pod) bool) Condition { return Condition{name, met} }
 
 func inPhase(phase v1.PodPhase) func(*v1.Pod) bool {

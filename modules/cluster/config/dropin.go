@@ -24,8 +24,8 @@ const (
 type Sources struct {
 	// File has a KubeletConfiguration. Required.
 	File string
-	// DropIns is a directory, like --config-dir of a kubelet. The fields of each file *.conf in it and in its subdirectories
-	// replace those of File. The files are merged in the order of their paths: objects field by field, and lists as a whole.
+	// DropIns is a directory, like --config-dir of a kubelet. The fields in each file *.conf in it and in its subdirectories
+	// replace those of File. The files are merged ordered by their paths: objects field by field, and lists as a whole.
 	// Default: none.
 	DropIns string
 	// Flags sets the fields that are given on the command line. Default: none.

@@ -51,8 +51,8 @@ func swapIsOn(machine fs.FS) (bool, error) {
 	return strings.Count(strings.TrimSpace(swaps), "\n") > 0, err
 }
 
-// swapController reports whether the machine has version 2 of cgroups, and whether its cgroups limit swap. The root of version
-// 2 has no limit itself.
+// swapController reports whether the machine has cgroups v2, and whether its cgroups limit swap. The root of version 2 has no
+// limit itself.
 func swapController(machine fs.FS) (v2, controller bool) {
 	if _, err := fs.Stat(machine, "sys/fs/cgroup/cgroup.controllers"); err != nil {
 		_, err = fs.Stat(machine, "sys/fs/cgroup/memory/memory.memsw.limit_in_bytes")

@@ -126,7 +126,7 @@ func (m *Mirrors) Run(ctx context.Context) {
 	})
 }
 
-// sync creates or deletes the mirror of the static pod of that name.
+// sync creates or deletes the mirror of the static pod with that name.
 func (m *Mirrors) sync(ctx context.Context, n name) error {
 	static, mirror, complete := m.get(n)
 	switch {

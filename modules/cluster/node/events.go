@@ -11,7 +11,7 @@ type Recorder interface {
 	Event(object runtime.Object, kind, reason, message string)
 }
 
-// The reasons of a kubelet's events about its node.
+// The reasons for a kubelet's events about its node.
 const (
 	eventStarting           = "Starting"
 	eventRebooted           = "Rebooted"
@@ -35,7 +35,7 @@ func statusEvent(name, reason string) nodeEvent {
 	return nodeEvent{v1.EventTypeNormal, reason, "Node " + name + " status is now: " + reason}
 }
 
-// changes returns the events for a change of a node's status: a reboot, and each changed condition.
+// changes returns the events for a change to a node's status: a reboot, and each changed condition.
 // A new node has unknown pressures and is not ready.
 func changes(name string, before, after *v1.NodeStatus) (all []nodeEvent) {
 	if old, id := before.NodeInfo.BootID, after.NodeInfo.BootID; old != "" && id != "" && old != id {

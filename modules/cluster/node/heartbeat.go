@@ -47,7 +47,7 @@ func (n *Node) renewLease(ctx context.Context) {
 		n.config.LeaseDuration/renewals, n.config.Name, v1.NamespaceNodeLease, owned).Run(ctx)
 }
 
-// heartbeat periodically observes the node and writes changes of its status.
+// heartbeat periodically observes the node and writes changes to its status.
 func (n *Node) heartbeat(ctx context.Context) {
 	for {
 		waiting, next := n.waiting(), time.Now().Add(n.pause())
@@ -73,8 +73,8 @@ func (n *Node) heartbeat(ctx context.Context) {
 	}
 }
 
-// pause returns how long the node waits before its next observation. The wait ends at the latest when the last response of the
-// runtime becomes invalid.
+// pause returns how long the node waits before its next observation. The wait ends at the latest when the last response from
+// the runtime becomes invalid.
 func (n *Node) pause() time.Duration {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -101,7 +101,7 @@ func (n *Node) wake(waiting []chan struct{}) {
 	}
 }
 
-// watch observes the changes of the Node in the API server until stop is called.
+// watch observes the changes to the Node in the API server until stop is called.
 func (n *Node) watch() (stop func()) {
 	return n.nodes.nodes.Listen(n.config.Name, func(o *v1.Node, gone bool) {
 		if !gone {

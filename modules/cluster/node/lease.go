@@ -9,7 +9,7 @@ import (
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 )
 
-// A leaseClient calls renewed after each successful update of a lease, because the lease controller of client-go reports
+// A leaseClient calls renewed after each successful update to a lease, because the lease controller of client-go reports
 // only failures.
 type leaseClient struct {
 	kubernetes.Interface

@@ -91,7 +91,7 @@ type Config struct {
 	// NotReady returns the reason why the node is not ready although its runtime is, and "" if it is ready. Default: only
 	// the runtime counts.
 	NotReady func() string
-	// Events records the agent's start, reboots, and changes of the node's conditions.
+	// Events records the agent's start, reboots, and changes to the node's conditions.
 	// Default: no events.
 	Events Recorder
 	// Log receives a line for each change and error. Default: no log.

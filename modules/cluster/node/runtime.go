@@ -16,10 +16,10 @@ import (
 )
 
 const (
-	// downAfter is how long the last response of the runtime stays valid. A restart of the runtime that takes less than 20 s
-	// does not make the node unready: it begins up to statusInterval after that response.
+	// downAfter is how long the last response from the runtime stays valid. A restart of the runtime that takes less than
+	// 20 s does not make the node unready: it begins up to statusInterval after that response.
 	downAfter = 30 * time.Second
-	// statusInterval is the longest pause between two calls of Status while the runtime is ready: an idle node makes few calls.
+	// statusInterval is the longest pause between two calls to Status while the runtime is ready: an idle node makes few calls.
 	statusInterval = 10 * time.Second
 	// unreadyInterval is that pause while the runtime is not ready or its calls fail: the node becomes ready soon after it.
 	unreadyInterval = 2 * time.Second
@@ -94,7 +94,7 @@ func (n *Node) NetworkReady(context.Context) error {
 }
 
 // watchRuntime calls the runtime until ctx ends, concurrently with the heartbeat, so that a call
-// that hangs does not delay reports. A call of Status does not wait for the images.
+// that hangs does not delay reports. A call to Status does not wait for the images.
 func (n *Node) watchRuntime(ctx context.Context) {
 	first := sync.OnceFunc(func() { close(n.runtimeRead) })
 	var parts sync.WaitGroup

@@ -23,7 +23,7 @@ func NewWatch(kube kubernetes.Interface) *Watch { return newWatch(kube, fields.E
 // Run watches until ctx ends.
 func (w *Watch) Run(ctx context.Context) { w.nodes.Run(ctx) }
 
-// Hold keeps the changes of a Node's object from it until release is called, for tests of nodes that lose their connection.
+// Hold keeps the changes to a Node's object from it until release is called, for tests of nodes that lose their connection.
 // A Node must not be held twice at a time.
 func (w *Watch) Hold(name string) (release func()) { return w.nodes.Hold(name) }
 

@@ -186,8 +186,8 @@ func isDone(ctx context.Context, c cache.DoneChecker) bool {
 	}
 }
 
-// RuntimeHandler returns the handler of a runtime class. If the classes are not listed yet, it waits a moment, and then
-// returns an error.
+// RuntimeHandler returns the handler for a runtime class. If the classes are not listed yet, it waits a moment, and
+// then returns an error.
 func (o *Objects) RuntimeHandler(ctx context.Context, class string) (string, error) {
 	wait, cancel := context.WithTimeout(ctx, firstWait)
 	defer cancel()
@@ -201,7 +201,8 @@ func (o *Objects) RuntimeHandler(ctx context.Context, class string) (string, err
 	return found.Handler, nil
 }
 
-// Token requests a token of the pod's service account that is bound to the pod.
+// Token requests a token for the pod's service account that is bound to the
+// pod.
 func (o *Objects) Token(ctx context.Context, pod *v1.Pod, ask *v1.ServiceAccountTokenProjection) (string, error) {
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
 		ExpirationSeconds: ask.ExpirationSeconds,

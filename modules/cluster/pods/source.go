@@ -26,8 +26,8 @@ type Config struct {
 	// After is closed when the Source may start to watch: after the node's registration,
 	// because admission depends on its labels. Default: immediately.
 	After <-chan struct{}
-	// Refused is called for each invalid pod without an earlier valid version, on each event of the API server for it: the
-	// Source does not deliver such a pod. It must not call the Source. Default: none.
+	// Refused is called for each invalid pod without an earlier valid version, on each event from the API server for it:
+	// the Source does not deliver such a pod. It must not call the Source. Default: none.
 	Refused func(pod *v1.Pod, err error)
 	// Log receives a line for each invalid pod. Default: no log.
 	Log logr.Logger
@@ -114,7 +114,7 @@ func (s *Source) changed(pod *v1.Pod, gone bool) {
 	}
 }
 
-// ConfigsChanged starts an update of the ConfigMaps and Secrets that running pods have mounted. It returns immediately.
+// ConfigsChanged starts an update to the ConfigMaps and Secrets that running pods have mounted. It returns immediately.
 func (s *Source) ConfigsChanged() {
 	select {
 	case s.configs <- struct{}{}:

@@ -33,7 +33,7 @@ func (w *Watch) ListenAll(changed func(pod *v1.Pod, gone bool)) { w.pods.ListenA
 // Announce calls the functions of ListenAll for each present pod of a node, even for those that they know.
 func (w *Watch) Announce(nodeName string) { w.pods.Announce(nodeName) }
 
-// Hold keeps the changes of a node's pods from its Source until release is called, for tests of nodes that lose their
+// Hold keeps the changes to a node's pods from its Source until release is called, for tests of nodes that lose their
 // connection. release passes on the pods that differ. A node must not be held twice at a time.
 func (w *Watch) Hold(nodeName string) (release func()) { return w.pods.Hold(nodeName) }
 

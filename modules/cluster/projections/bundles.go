@@ -142,7 +142,7 @@ func selectorOf(s *v1.ClusterTrustBundleProjection) (selection, error) {
 	}, nil
 }
 
-// merge returns the certificates of the bundles that match, each once, in the order of their bytes. Text and headers
+// merge returns the certificates of the bundles that match, each once, ordered by their bytes. Text and headers
 // around them are dropped.
 func (b *bundles) merge(matches func(*bundle) bool) (text []byte) {
 	found := map[string]bool{}

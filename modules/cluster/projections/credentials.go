@@ -72,7 +72,7 @@ type issued struct {
 	refreshAt, notAfter time.Time
 }
 
-// A refusal is a final answer of the signer: the pod gets no certificate.
+// A refusal is a final answer from the signer: the pod gets no certificate.
 type refusal struct{ text string }
 
 func (r *refusal) Error() string { return r.text }
@@ -286,8 +286,8 @@ func (p *Projections) forgetMissing(err error) {
 }
 
 // await reads a PodCertificateRequest until the signer has issued or refused the certificate, the request is deleted, or
-// ctx ends. Other errors of the API server do not end the wait. The API server returns Forbidden for an object that was
-// deleted.
+// ctx ends. Other errors from the API server do not end the wait. The API server returns Forbidden for an object that
+// was deleted.
 func await(ctx context.Context, api requests, namespace, name string) (*certificatesv1.PodCertificateRequestStatus, error) {
 	known := false
 	for began := time.Now(); sleep(ctx, min(max(time.Since(began)/4, minPoll), maxPoll)); {

@@ -344,8 +344,8 @@ func (a *peers) answerStranger(v *peerRequest, r *http.Request, next http.Handle
 	}
 }
 
-// enterAsking reports whether one more request of a stranger may be served. At the limit, it aborts the
-// oldest request of the same address, or of the address with the most, with its connection, except
+// enterAsking reports whether one more request from a stranger may be served. At the limit, it aborts
+// the oldest request of the same address, or of the address with the most, with its connection, except
 // a request on the same connection or with the same token. Requests with the same token wait for the
 // same review, which would never end if the next request aborted each of them.
 func (a *peers) enterAsking(v *peerRequest) bool {
@@ -379,7 +379,7 @@ func (p *peer) verifiedUser(r *http.Request) (user string) {
 }
 
 // enterVerified reports whether one more request with a verified certificate may be served. At the limit, it aborts the
-// oldest request of the user with the most requests, with its connection, unless that is the requesting user.
+// oldest request from the user with the most requests, with its connection, unless that is the requesting user.
 func (a *peers) enterVerified(v *peerRequest) bool {
 	a.mu.Lock()
 	if _, from, full := a.verified.victim(v.certUser); full && from == v.certUser {

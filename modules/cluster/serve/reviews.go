@@ -26,7 +26,7 @@ type reviews[K comparable, V any] struct {
 	calls map[K]*call[V]
 }
 
-// A call is one call of the API server. waiters is guarded by the reviews' lock.
+// A call is one call to the API server. waiters is guarded by the reviews' lock.
 type call[V any] struct {
 	waiters int
 	cancel  context.CancelFunc

@@ -49,7 +49,8 @@ func (s *strangers[K, T]) add(key K, one T) (victim T, full bool) {
 }
 
 // victim returns the item to drop before another one of the key may be added, if a limit is reached: the
-// oldest item of that key, or of the key with the most items. It returns a spared one only if all are spared.
+// oldest item with that key, or of the key with the most items. It returns a spared one only if all are
+// spared.
 func (s *strangers[K, T]) victim(key K) (victim T, from K, full bool) {
 	from, full = s.crowded(key)
 	if !full {

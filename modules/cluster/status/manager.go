@@ -300,8 +300,8 @@ func (m *Manager) snapshot(uid types.UID) (e *entry, finished bool) {
 	return e, m.finished[uid]
 }
 
-// wrote stores the response of the API server, unless the informer has this version already: it often gets the event before
-// the response arrives, and no later event would drop the response.
+// wrote stores the response from the API server, unless the informer has this version already: it often gets the event
+// before the response arrives, and no later event would drop the response.
 func (m *Manager) wrote(uid types.UID, answer *v1.Pod) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -220,7 +220,7 @@ func (d *Driver) SetUsage(volume string, answer *csipb.NodeGetVolumeStatsRespons
 	d.usage[volume] = answer
 }
 
-// Calls returns the calls that concern a volume, in the order of their answers.
+// Calls returns the calls that concern a volume, ordered by their answers.
 func (d *Driver) Calls() []Call {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -26,8 +26,9 @@ type Config struct {
 	// Images are the images that are on the node from the start.
 	Images []Image
 	// Registry lists the images that can be pulled. Nil means that every image can be pulled
-	// immediately and without credentials; its content is then an [Image] of that name. The
-	// exception are images of hosts below the domain .invalid, which no name server knows.
+	// immediately and without credentials; its content is then an [Image] with that name.
+	// The exception are images of hosts below the domain .invalid, which no name server
+	// knows.
 	Registry []RemoteImage
 	// Programs are commands by name, for containers and ExecSync. They take precedence over those of
 	// the command language. If an image has no entrypoint and its name, as the pod states it, is a

@@ -82,9 +82,9 @@
 //	has an image that cannot be pulled  image: registry.invalid/app:1
 //
 // As on Linux, process 1 of a PID namespace ignores signals without a handler: "sleep 1000" in a
-// container with a namespace of its own is killed when the stop times out, with 137; in a namespace
-// shared by the pod it exits immediately, with 143. A shell runs its trap when its current command
-// has ended, except for wait. An iteration of a loop takes at least a millisecond.
+// container with its own namespace is killed when the stop times out, with 137; in a namespace shared by
+// the pod it exits immediately, with 143. A shell runs its trap when its current command has ended,
+// except for wait. An iteration of a loop takes at least a millisecond.
 //
 // # Streams
 //
@@ -125,14 +125,14 @@
 // two concurrently.
 //
 // [Runtime.Processes] returns the processes that really ran, with their times, whatever the calls returned. Compare a
-// journal and published statuses with them. If Overlaps is true for two processes of one container, the container ran
-// twice at the same time. Package [github.com/podsync/podsync/runtime/cri/critest/journal] has the types and queries.
+// journal and published statuses with them. If Overlaps is true for two processes in one container, the container ran twice
+// at the same time. Package [github.com/podsync/podsync/runtime/cri/critest/journal] has the types and queries.
 //
 // # Agents that are killed and started again
 //
-// [NewNode] returns a node for tests of an agent's whole life. Start runs any agent as a function, and Kill ends it as
-// kill -9 does: it gets no response, reports nothing, and its files are as they were when it was killed. The next Start
-// begins with these files and the containers that kept running. [Node.Status] has the statuses that the agents reported, and
+// [NewNode] returns a node for tests for an agent's whole life. Start runs any agent as a function, and Kill ends it as kill
+// -9 does: it gets no response, reports nothing, and its files are as they were when it was killed. The next Start begins
+// with these files and the containers that kept running. [Node.Status] has the statuses that the agents reported, and
 // [Node.NoDoubleRuns] fails the test if a container ran twice at a time. To kill the agent after the fourth call:
 //
 //	n := critest.NewNode(t, critest.Config{})

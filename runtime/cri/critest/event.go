@@ -84,7 +84,7 @@ func (b *broker) deliver(e inject.Event) {
 	}
 }
 
-// queue holds events in the order of their due times; equal ones stay in the order of arrival.
+// queue holds events ordered by their due times; equal ones stay in the order of arrival.
 type queue []inject.Event
 
 // add scans only the events that are due later than e.

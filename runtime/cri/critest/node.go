@@ -113,7 +113,7 @@ func (n *Node) Status(uid types.UID) v1.PodStatus {
 	return n.reports[uid]
 }
 
-// NoDoubleRuns fails the test if two processes of one container ran at the same time, or if a regular container of a
+// NoDoubleRuns fails the test if two processes in one container ran at the same time, or if a regular container in a
 // reported pod with restartPolicy Never ran twice. Config.JournalLimit must be 0.
 func (n *Node) NoDoubleRuns() {
 	n.t.Helper()

@@ -10,8 +10,8 @@ import (
 // Process is a process that ran in a container: see [journal.Process].
 type Process = journal.Process
 
-// Processes returns the processes of containers that really ran, in the order of their starts: all that still run, and with
-// them at most Config.JournalLimit, unless more run. Compare them with a journal and with an agent's reports. It does not
+// Processes returns the processes of containers that really ran, ordered by their starts: all that still run, and with them
+// at most Config.JournalLimit, unless more run. Compare them with a journal and with an agent's reports. It does not
 // include handlers and probes.
 func (r *Runtime) Processes() []Process {
 	r.mu.Lock()

@@ -60,7 +60,7 @@ type Runtime struct {
 	pending    map[string]bool   // names whose object is being created
 	hidden     map[string]faults.View
 	subjects   map[string]subject // by ID, including removed objects
-	processes  []*Process         // in the order of their starts
+	processes  []*Process         // ordered by their starts
 	images     imageStore
 	addresses  addresses
 	conditions []*runtimeapi.RuntimeCondition
@@ -107,7 +107,7 @@ func New(cfg Config) (*Runtime, error) {
 	return r, nil
 }
 
-// service implements CRI for a runtime, with a file for each call. It is a type of its own, so that the
+// service implements CRI for a runtime, with a file for each call. It is its own type, so that the
 // calls of an agent and the methods for tests are not mixed on one type.
 type service struct {
 	runtimeapi.UnimplementedRuntimeServiceServer

@@ -10,8 +10,8 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest/internal/sh"
 )
 
-// stress is the program of that name: it reports memory as used until it is stopped. If the memory exceeds the
-// container's limit, the whole container is OOMKilled, as on a node with cgroup v2.
+// stress is the program with that name: it reports memory as used until it is stopped. If the memory exceeds
+// the container's limit, the whole container is OOMKilled, as on a node with cgroup v2.
 func (s service) stress(c *container) sh.Program {
 	return func(ctx context.Context, call *sh.Call) int {
 		used, err := stressBytes(call.Args[1:])

@@ -89,7 +89,7 @@ func At(path string) (bool, error) {
 	return ids[0] != ids[1], nil
 }
 
-// Of returns the mount's identifier on which a descriptor was opened. A bind mount has an identifier of its own,
+// Of returns the mount's identifier on which a descriptor was opened. A bind mount has its own identifier,
 // although its device may be the same.
 func Of(fd int) (string, error) {
 	info, err := os.Open("/proc/self/fdinfo/" + strconv.Itoa(fd))

@@ -19,8 +19,8 @@ func Detach(point string) error {
 	return nil
 }
 
-// Share makes root, which must exist, a mount of its own with shared propagation, unless it is on a shared mount already.
-// The mounts below root are bound, too.
+// Share makes root, which must exist, its own mount with shared propagation, unless it is on a shared mount already. The
+// mounts below root are bound, too.
 func Share(root string) error {
 	root, err := filepath.Abs(root)
 	if err == nil {

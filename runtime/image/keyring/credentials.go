@@ -62,8 +62,8 @@ const redacted = "[redacted]"
 // urlSecret matches the secret parts of a URL: the user information, and the query, in which registries sign redirects.
 var urlSecret = regexp.MustCompile(`(https?://)([^\s"/@]+@)?([^\s"?]*)(\?[^\s"]+)?`)
 
-// Redact returns a text, such as the error of a runtime that repeats a request, without the password in the forms in which
-// errors contain it, and without the user information and the queries of its URLs.
+// Redact returns a text, such as the error from a runtime that repeats a request, without the password in the forms in
+// which errors contain it, and without the user information and the queries of its URLs.
 func (c Credentials) Redact(text string) string {
 	text = redactURLs(redactHalves(text, c.login()))
 	for _, secret := range writtenForms(c.login()) {

@@ -11,7 +11,7 @@ import (
 	"syscall"
 )
 
-// memberSize is the number of bytes of a file that are compressed at a time. Each chunk becomes a gzip member of
+// memberSize is the number of bytes in a file that are compressed at a time. Each chunk becomes a gzip member of
 // the compressed file, so that compression can be resumed.
 const memberSize = 1 << 20
 
@@ -19,7 +19,8 @@ const memberSize = 1 << 20
 type partial struct {
 	// name is the source file, "" if no compression is in progress.
 	name string
-	// read is the number of compressed bytes of the source, written the number of bytes of the result.
+	// read is the number of compressed bytes from the source, written the number of bytes of the
+	// result.
 	read, written int64
 	// file identifies the compressed file, once it exists.
 	file fs.FileInfo
@@ -83,7 +84,7 @@ func compressTo(ctx context.Context, dir folder, name string, from *os.File, inf
 	return done, errors.Join(err, file.Close())
 }
 
-// create creates the compressed file. It removes any file of that name.
+// create creates the compressed file. It removes any file with that name.
 func (p *partial) create(dir folder, name string, mode fs.FileMode) (*os.File, error) {
 	if err := removeIfThere(dir, name); err != nil {
 		return nil, err
@@ -100,7 +101,7 @@ func (p *partial) create(dir folder, name string, mode fs.FileMode) (*os.File, e
 
 // reopen opens the compressed file to continue it. It returns nil if the file does not exist or is
 // not the one that compress left: a file that took its name must not be written to. O_NONBLOCK
-// keeps a FIFO of that name from blocking the call.
+// keeps a FIFO with that name from blocking the call.
 func (p *partial) reopen(dir folder, name string) (*os.File, error) {
 	if p.file == nil || !p.left(dir.Lstat(name)) {
 		return nil, nil

@@ -38,11 +38,11 @@ const (
 	Compress Action = "compress"
 	// Rename renames a file.
 	Rename Action = "rename"
-	// Reopen asks the runtime to write to a new file of that name.
+	// Reopen asks the runtime to write to a new file with that name.
 	Reopen Action = "reopen"
 )
 
-// Reason is the reason of a Step.
+// Reason is the reason for a Step.
 type Reason string
 
 // Step reasons.

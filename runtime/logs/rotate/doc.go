@@ -9,7 +9,7 @@
 //
 // # Taken alone
 //
-// A Rotator is a kubelet's containerLogManager. It needs one call of a runtime, a runtime.Cache that a pleg.Watcher or the caller
+// A Rotator is a kubelet's containerLogManager. It needs one call to a runtime, a runtime.Cache that a pleg.Watcher or the caller
 // fills, and the logs' directory; the zero [Policy] is a kubelet's. It starts nothing: the caller calls Rotate, every 10 s as a
 // kubelet does.
 //

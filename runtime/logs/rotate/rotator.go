@@ -157,7 +157,7 @@ func each(ctx context.Context, logs []*containerLog, do func(*containerLog) erro
 	return errors.Join(errs...)
 }
 
-// update returns the logs that may be full, or that were never read, in the order of their IDs: of many logs, few in each
+// update returns the logs that may be full, or that were never read, ordered by their IDs: of many logs, few in each
 // pass. It drops the logs of ended containers without pending compressions.
 func (r *Rotator) update() (full []*containerLog) {
 	r.pass++
@@ -278,7 +278,7 @@ func (r *Rotator) open(log *containerLog) (*os.Root, error) {
 	return openDirectory(r.config.LogsRoot, log.directory, log.container)
 }
 
-// unfinished returns the logs with pending compressions that do not back off, in the order of their last service.
+// unfinished returns the logs with pending compressions that do not back off, ordered by their last service.
 func (r *Rotator) unfinished() []*containerLog {
 	now := time.Now()
 	var logs []*containerLog

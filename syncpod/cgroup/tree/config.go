@@ -96,7 +96,7 @@ const (
 	maxSetting, maxControllers = 64 << 10, 1024
 )
 
-// readFile returns at most limit bytes of a file of the kernel.
+// readFile returns at most limit bytes in a file of the kernel.
 func readFile(mount *os.Root, name string, limit int64) (string, error) {
 	file, err := mount.Open(name)
 	if err != nil {

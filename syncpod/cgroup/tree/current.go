@@ -10,8 +10,8 @@ import (
 	"github.com/podsync/podsync/syncpod/cgroup"
 )
 
-// current returns the kernel's settings of a cgroup that an earlier agent, or systemd, has created.
-// Unreadable values count as not limited.
+// current returns the kernel's settings for a cgroup that an earlier agent, or systemd, has
+// created. Unreadable values count as not limited.
 func (t *Tree) current(mount *os.Root, at string) (r cgroup.Resources, ok bool) {
 	if !t.exists(mount, at) {
 		return r, false

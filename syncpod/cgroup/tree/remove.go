@@ -234,7 +234,7 @@ func processes(mount *os.Root, dir string) (list []int, err error) {
 	return list, nil
 }
 
-// killSome kills processes of a cgroup. It opens the processes and then checks that they are still
+// killSome kills processes in a cgroup. It opens the processes and then checks that they are still
 // in the cgroup, because another process may have reused a number.
 func killSome(mount *os.Root, dir string, pids []int) error {
 	held := make(map[int]*os.Process, len(pids))

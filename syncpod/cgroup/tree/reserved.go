@@ -13,7 +13,7 @@ import (
 	"github.com/podsync/podsync/syncpod/cgroup"
 )
 
-// LimitCgroup sets limits of an existing cgroup that is not a pod's, such as that of the system's
+// LimitCgroup sets limits for an existing cgroup that is not a pod's, such as that of the system's
 // services: "cpu" determines its weight, "memory" and "pid" its limits. A setting whose resource is
 // missing keeps its value. name is the path from the tree's root, with the driver systemd that of a
 // slice, such as /system.slice.

@@ -63,8 +63,8 @@ func New(c Config) (*Tree, error) {
 func (t *Tree) PodsCgroup() string { return t.root.Path(t.config.Driver) }
 
 // EnsurePodsCgroup creates the cgroup of all pods, with its limits, and those of the QoS classes in it. It updates the
-// limits of all pods if they exist, unless the Tree has pod records: then the first EnsureCgroup does so. The settings of
-// an existing class stay, because they depend on its pods. The error is [cgroup.ErrMemoryInUse] if the pods use more
+// limits for all pods if they exist, unless the Tree has pod records: then the first EnsureCgroup does so. The settings
+// for an existing class stay, because they depend on its pods. The error is [cgroup.ErrMemoryInUse] if the pods use more
 // memory than their limit. A kubelet has these cgroups from its start, and programs of the node expect that.
 func (t *Tree) EnsurePodsCgroup(ctx context.Context) error {
 	t.mu.Lock()
@@ -98,14 +98,15 @@ func (t *Tree) in(f func(mount *os.Root) error) error {
 	return errors.Join(f(mount), mount.Close())
 }
 
-// EnsureCgroup creates or updates a pod's cgroup, and returns its path in the form of the
-// driver, for CRI's cgroup_parent. If the cgroup is up to date, it makes no change. If a memory
-// limit is below the memory in use, it is not set, and the error is [cgroup.ErrMemoryInUse].
+// EnsureCgroup creates or updates a pod's cgroup, and returns its path in the form that the
+// driver uses, for CRI's cgroup_parent. If the cgroup is up to date, it makes no change. If a
+// memory limit is below the memory in use, it is not set, and the error is
+// [cgroup.ErrMemoryInUse].
 func (t *Tree) EnsureCgroup(ctx context.Context, pod *v1.Pod) (parent string, err error) {
 	return t.set(ctx, pod, false)
 }
 
-// RaiseCgroup is the first half of a resize: it raises limits of the pod's cgroup to the desired values and
+// RaiseCgroup is the first half of a resize: it raises limits for the pod's cgroup to the desired values and
 // lowers none, so that the containers fit before and after they are resized. EnsureCgroup is the second half.
 // If an earlier agent created the cgroup, RaiseCgroup reads its current limits from the kernel.
 func (t *Tree) RaiseCgroup(ctx context.Context, pod *v1.Pod) (parent string, err error) {
@@ -150,7 +151,7 @@ func (t *Tree) set(ctx context.Context, pod *v1.Pod, raise bool) (string, error)
 	return at, nil
 }
 
-// raised returns settings that lower no limit of a cgroup.
+// raised returns settings that lower no limit for a cgroup.
 func (t *Tree) raised(mount *os.Root, at string, next cgroup.Resources) cgroup.Resources {
 	last, ok := t.applied[at]
 	if !ok {

@@ -5,7 +5,8 @@
 //
 // MakeEnvironment is a kubelet's makeEnvironmentVariables. Its parts can be used alone: [FromServices] is envvars.FromServices,
 // [FieldValue] fieldpath.ExtractFieldPathAsString, [ResourceValue] resource.ExtractContainerResourceValue, and [Expand]
-// expansion.Expand. None needs the defaults of the API. The caller passes the addresses of the pod and of the node, if fields refer to them.
+// expansion.Expand. None needs the API's defaults. The caller passes the addresses of the pod and of the node, if fields refer to
+// them.
 //
 // # Order and precedence
 //
@@ -22,7 +23,7 @@
 // variable; $$ stands for $. It can refer to the variables set before it, those of services
 // included. Values from other sources are not expanded.
 //
-// [Expand] replaces the references in any text, and a [Budget] bounds the bytes that all texts of a container may have.
+// [Expand] replaces the references in any text, and a [Budget] bounds the bytes that all texts from a container may have.
 //
 // # Sources
 //

@@ -95,7 +95,7 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// resolver is one call of MakeEnvironment.
+// resolver is one call to MakeEnvironment.
 type resolver struct {
 	in         *Input
 	container  *v1.Container

@@ -12,7 +12,7 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// resource returns a request or limit of a container of the pod, as a whole number of divisors,
+// resource returns a request or limit for a container in the pod, as a whole number of divisors,
 // rounded up. A limit that is not set is the pod's limit, else the node's allocatable. A request
 // that is not set is 0.
 func (r *resolver) resource(ref *v1.ResourceFieldSelector) (string, error) {

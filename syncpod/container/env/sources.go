@@ -18,17 +18,17 @@ type Sources struct {
 
 // ConfigMaps gets ConfigMaps.
 type ConfigMaps interface {
-	// ConfigMap returns the ConfigMap of that name, which the caller must not modify. If it does
-	// not exist, the error is an API status with the reason NotFound, as in client-go, or wraps
-	// ErrNotFound.
+	// ConfigMap returns the ConfigMap with that name, which the caller must not modify. If it
+	// does not exist, the error is an API status with the reason NotFound, as in client-go, or
+	// wraps ErrNotFound.
 	ConfigMap(ctx context.Context, namespace, name string) (*v1.ConfigMap, error)
 }
 
 // Secrets gets Secrets.
 type Secrets interface {
-	// Secret returns the Secret of that name, which the caller must not modify. If it does not
-	// exist, the error is an API status with the reason NotFound, as in client-go, or wraps
-	// ErrNotFound. An error must not contain a value.
+	// Secret returns the Secret with that name, which the caller must not modify. If it does
+	// not exist, the error is an API status with the reason NotFound, as in client-go, or
+	// wraps ErrNotFound. An error must not contain a value.
 	Secret(ctx context.Context, namespace, name string) (*v1.Secret, error)
 }
 

@@ -21,7 +21,7 @@ const (
 
 // ending is an eviction in flight.
 type ending struct {
-	// until is the time after which other evictions do not wait for the pod. ended is when the last container of the
+	// until is the time after which other evictions do not wait for the pod. ended is when the last container in the
 	// pod stopped.
 	until, ended time.Time
 }

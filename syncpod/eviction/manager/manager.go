@@ -23,7 +23,7 @@ import (
 // Agent gives a Manager access to an agent's pods. Its methods are called concurrently.
 type Agent interface {
 	// Running returns the pods that may have a running container, in a fixed order, with their
-	// status from the runtime. It includes a terminating pod as long as a container of the pod runs.
+	// status from the runtime. It includes a terminating pod as long as a container in the pod runs.
 	Running() []Pod
 	// Find returns a pod, nil if it is unknown, and whether no source wants a pod with that UID.
 	Find(pod types.UID) (known *v1.Pod, unwanted bool)
@@ -62,13 +62,13 @@ type Config struct {
 	State string
 	// Evicted is called at each eviction's start. It must not block. Default: none.
 	Evicted func(eviction.Eviction)
-	// Log receives a line for each evicted pod and for each change of the pressure. Default: no
+	// Log receives a line for each evicted pod and for each change to the pressure. Default: no
 	// log.
 	Log logr.Logger
 }
 
 // A Manager periodically observes a node and evicts pods when it runs low on resources. Create one
-// with New. Its methods may be called concurrently, except that calls of Synchronize must not overlap.
+// with New. Its methods may be called concurrently, except that calls to Synchronize must not overlap.
 type Manager struct {
 	config Config
 	rules  eviction.Rules

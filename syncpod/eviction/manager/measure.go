@@ -23,7 +23,7 @@ import (
 const (
 	// measurePause is the minimum time between two measurements of a pod's files. Measurements take
 	// only a part of the time: after one, restFactor times its duration passes before the next, but
-	// at most maxRest. Otherwise pods with large trees could delay the limits of all others.
+	// at most maxRest. Otherwise pods with large trees could delay the limits for all others.
 	measurePause, maxRest = time.Minute, 2 * time.Minute
 	restFactor            = 10
 	// podTime is the time limit for one pod; a pod that exceeded it has twice as much in the next
@@ -32,12 +32,12 @@ const (
 	// quickPart is the share of a pod's time for its other trees, in addition to the time of one
 	// slow tree.
 	quickPart = 4
-	// maxEntries is the maximum number of entries of a tree. A larger tree is unmeasurable.
+	// maxEntries is the maximum number of entries in a tree. A larger tree is unmeasurable.
 	maxEntries = 4_000_000
 	// manyEntries is the number of entries from which a timeout is attributed to the tree's
 	// size.
 	manyEntries = 200_000
-	// maxSeen is the maximum number of files of a tree that are recorded in order to count each once. A
+	// maxSeen is the maximum number of files in a tree that are recorded in order to count each once. A
 	// larger tree is not walked again.
 	maxSeen = 100_000
 	// maxAgain is how often a tree that changes is walked again.
@@ -95,7 +95,7 @@ func (t tree) after(last tree) tree {
 }
 
 // cut returns a tree whose measurement timed out. If it had the maximum time, the number of entries
-// is the cause: on a slow disk fewer are counted. A timeout of a share of that time says nothing
+// is the cause: on a slow disk fewer are counted. A timeout for a share of that time says nothing
 // about the tree.
 func (t tree) cut(last tree, longest bool) tree {
 	t.unread = 1
@@ -121,7 +121,7 @@ func (m *measurer) measure(ctx context.Context, pods []Pod, now time.Time) {
 
 func (m *measurer) keep(p pass) { m.known, m.next = p.known, p.next }
 
-// pass is measure without a change of the measurer.
+// pass is measure without a change to the measurer.
 func (m *measurer) pass(ctx context.Context, pods []Pod, now time.Time) pass {
 	began := time.Now()
 	known := map[types.UID]measured{}
@@ -281,7 +281,7 @@ func (m *measurer) files(ctx context.Context, uid string) tree {
 	return count.tree(ctx, first)
 }
 
-// entry counts an entry of a directory. An entry that was removed in the meantime counts as
+// entry counts an entry in a directory. An entry that was removed in the meantime counts as
 // nothing.
 func (m *measurer) entry(ctx context.Context, count *counter, dir string, e fs.DirEntry) error {
 	if e.IsDir() {

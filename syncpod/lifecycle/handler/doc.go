@@ -8,7 +8,7 @@
 //	runner, err := handler.New(handler.Config{Exec: client})
 //	_, err = runner.Run(ctx, handler.Request{Handler: c.Lifecycle.PostStart, Container: c.Name, ContainerID: id, Ports: c.Ports, PodIP: ip})
 //
-// Handlers need no defaults of the API.
+// Handlers need no API defaults.
 //
 // # Time
 //

@@ -93,7 +93,7 @@ func redirect(get *http.Request, next *url.URL) {
 	get.URL = next
 }
 
-// send sends a request on a connection of its own. It does not use an http.Transport, whose dialing
+// send sends a request on its own connection. It does not use an http.Transport, whose dialing
 // goroutines can outlive a cancelled call.
 func (r *Runner) send(ctx context.Context, get *http.Request) (result Result, location string, err error) {
 	conn, err := r.dial(ctx, "tcp", addressOf(get.URL))

@@ -33,7 +33,7 @@ func Count(name v1.ResourceName, q resource.Quantity) int64 {
 	return q.Value()
 }
 
-// A Shortage is a resource that is too scarce: the pods of a node request more of it than the node has.
+// A Shortage is a resource that is too scarce: the pods on a node request more of it than the node has.
 type Shortage struct {
 	Name                      v1.ResourceName
 	Requested, Used, Capacity resource.Quantity

@@ -48,7 +48,7 @@ type content struct {
 	stale []error
 }
 
-// add adds all files of a volume.
+// add adds all files in a volume.
 func (c *content) add(ctx context.Context, vol *v1.Volume) error {
 	c.files, c.dirs = map[string]file{}, map[string]string{}
 	switch {

@@ -1,10 +1,10 @@
 // Package local sets up the volumes that need no driver: emptyDir, hostPath, configMap, secret,
 // downwardAPI and projected. A [Volumes] fits Config.Volumes of package poddir.
 //
-// Volumes are at the kubelet's paths, <pod>/volumes/kubernetes.io~<kind>/<name>. Only volumes that
-// a container of the pod mounts are set up. A volume of another kind is an error that names it,
-// unless a volume.Plugin provides it. The runtime mounts an image (KEP-4639): this package only adds the
-// mount of an image that is present.
+// Volumes are at the kubelet's paths, <pod>/volumes/kubernetes.io~<kind>/<name>. Only volumes that a
+// container in the pod mounts are set up. A volume of another kind is an error that names it, unless a
+// volume.Plugin provides it. The runtime mounts an image (KEP-4639): this package only adds the mount of
+// an image that is present.
 //
 // # Owners
 //
@@ -14,7 +14,7 @@
 // emptyDir is not changed after its creation.
 //
 // A token's file is more restricted: its mode is 0600, or 0640 with an fsGroup, and its owner the user
-// of all containers of the pod. The mode of the volume applies only without an fsGroup and without such
+// of all containers in the pod. The mode of the volume applies only without an fsGroup and without such
 // a user (KEP-2451).
 //
 // # Mounts
@@ -55,8 +55,8 @@ package local
 // Where each rule lives:
 //
 // The files of a configMap, secret, downwardAPI and projected volume are written as in a kubelet,
-// so that a container sees an update completely or not at all: each version is a directory of its
-// own, ..data is a symbolic link to the current one, and the files are links through it. Containers
+// so that a container sees an update completely or not at all: each version is its own directory,
+// ..data is a symbolic link to the current one, and the files are links through it. Containers
 // mount them read-only.
 //
 // [Volumes.SetUp] and [Volumes.Refresh] update them, and write only what has changed. Refresh

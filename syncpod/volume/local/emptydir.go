@@ -69,7 +69,7 @@ func (v *Volumes) memorySize(limit *resource.Quantity, pod *v1.PodSpec) (size in
 	return size
 }
 
-// onlyPageSize returns the size of the huge pages that the containers of a pod request.
+// onlyPageSize returns the size of the huge pages that the containers in a pod request.
 func onlyPageSize(pod *v1.PodSpec) (size int64, err error) {
 	for _, requested := range pageSizes(pod) {
 		if size != 0 && requested != size {
@@ -98,7 +98,7 @@ func pageSizeOf(medium v1.StorageMedium, pod *v1.PodSpec) (int64, error) {
 	return 0, fmt.Errorf("emptyDir.medium %s needs a container that requests huge pages of that size", medium)
 }
 
-// pageSizes returns the sizes of the huge pages that containers of a pod, or the pod as a whole, request, in any order.
+// pageSizes returns the sizes of the huge pages that containers in a pod, or the pod as a whole, request, in any order.
 func pageSizes(pod *v1.PodSpec) (sizes []int64) {
 	add := func(r *v1.ResourceRequirements) {
 		for _, list := range []v1.ResourceList{r.Requests, r.Limits} {

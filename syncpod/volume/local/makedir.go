@@ -41,7 +41,8 @@ func takeOver(parent *os.Root, name string, mode fs.FileMode) (*os.Root, error) 
 	return dir, nil
 }
 
-// enter opens the directory of that name, which must not be a link, and returns its FileInfo.
+// enter opens the directory with that name, which must not be a link, and returns its
+// FileInfo.
 func enter(parent *os.Root, name string) (*os.Root, fs.FileInfo, error) {
 	found, err := parent.Lstat(name)
 	if err != nil {

@@ -25,8 +25,8 @@ const (
 type owners struct {
 	// group is the pod's fsGroup, which may read its files.
 	group int
-	// user is the user of all containers of the pod, if they have the same: the tokens of its
-	// service account belong to that user (KEP-2451).
+	// user is the user of all containers in the pod, if they have the same: the tokens for
+	// its service account belong to that user (KEP-2451).
 	user int
 }
 
@@ -73,7 +73,7 @@ func isMember(group int) bool {
 	return err == nil && slices.Contains(append(groups, os.Getegid()), group)
 }
 
-// commonUser returns the user of all containers of the pod, nil if they differ or one does not set a user.
+// commonUser returns the user of all containers in the pod, nil if they differ or one does not set a user.
 // Ephemeral containers do not count: when they are added, the files already have an owner.
 func commonUser(pod *v1.Pod) *int64 {
 	var common *int64
@@ -136,7 +136,8 @@ func (a access) isOf(info fs.FileInfo) bool {
 	return info.Mode()&^fs.ModeType == a.mode && isOwned(info, a.user, a.group)
 }
 
-// give sets the access of the directory of that name in root, unless it has it.
+// give sets the access of the directory with that name in root, unless it has
+// it.
 func give(root *os.Root, name string, a access) error {
 	dir, info, err := enter(root, name)
 	if err != nil {
@@ -154,7 +155,7 @@ func give(root *os.Root, name string, a access) error {
 		err = file.Chown(a.user, a.group)
 	}
 	if err == nil {
-		err = chmodDir(file, a.mode) // after the change of the owner, which clears bits of the mode
+		err = chmodDir(file, a.mode) // after the change to the owner, which clears bits of the mode
 	}
 	return errors.Join(err, file.Close())
 }
@@ -166,5 +167,5 @@ func (a access) giveTo(file *os.File) error {
 			return err
 		}
 	}
-	return file.Chmod(a.mode) // after the change of the owner, which clears bits of the mode
+	return file.Chmod(a.mode) // after the change to the owner, which clears bits of the mode
 }

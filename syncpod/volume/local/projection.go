@@ -12,7 +12,7 @@ import (
 )
 
 // provided adds the files of a source that Config.Projections provides. They belong to the user of the containers, like
-// tokens. If the provider fails, its last answer's files are used, so that containers of a running pod can restart.
+// tokens. If the provider fails, its last answer's files are used, so that containers in a running pod can restart.
 func (c *content) provided(ctx context.Context, vol *v1.Volume, index int, mode int32) error {
 	s := &vol.Projected.Sources[index]
 	if c.config.Projections == nil || s.ClusterTrustBundle == nil && s.PodCertificate == nil {

@@ -61,9 +61,9 @@ func (v *Volumes) RecursiveReadOnly(handler string) bool {
 	return slices.Contains(v.config.RecursiveReadOnly, handler)
 }
 
-// SetUp creates or updates the volumes of the pod that its containers mount, below the pod's directory dir. It
-// tries all of them; the error joins an *volume.Error for each that failed. The update of a volume that is set up already
-// delays a restart by lastknown.Patience at most: after an error Mounts still mounts that volume, as it is.
+// SetUp creates or updates the volumes of the pod that its containers mount, below the pod's directory dir. It tries all
+// of them; the error joins an *volume.Error for each that failed. The update to a volume that is set up already delays a
+// restart by lastknown.Patience at most: after an error Mounts still mounts that volume, as it is.
 func (v *Volumes) SetUp(ctx context.Context, pod *v1.Pod, dir string) error {
 	if pod == nil {
 		return errors.New("volumes: the pod is nil")
@@ -93,7 +93,7 @@ func (v *Volumes) SetUp(ctx context.Context, pod *v1.Pod, dir string) error {
 	})
 }
 
-// eachMounted calls do with each volume that containers of the pod mount, and joins
+// eachMounted calls do with each volume that containers in the pod mount, and joins
 // the errors.
 func eachMounted(pod *v1.Pod, do func(*v1.Volume) error) error {
 	used := mounted(pod)
@@ -113,7 +113,7 @@ func eachMounted(pod *v1.Pod, do func(*v1.Volume) error) error {
 	return errors.Join(errs...)
 }
 
-// mounted returns the names of the volumes that containers of the pod mount.
+// mounted returns the names of the volumes that containers in the pod mount.
 func mounted(pod *v1.Pod) map[string]bool {
 	used := map[string]bool{}
 	note := func(c *v1.Container) {

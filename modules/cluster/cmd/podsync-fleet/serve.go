@@ -20,7 +20,8 @@ import (
 )
 
 const (
-	// tokenTTL, allowedTTL and deniedTTL are a kubelet's defaults for cached answers of the API server.
+	// tokenTTL, allowedTTL and deniedTTL are a kubelet's defaults for cached answers from the API
+	// server.
 	tokenTTL, allowedTTL, deniedTTL = 2 * time.Minute, 5 * time.Minute, 30 * time.Second
 	// metricsTimeout bounds a request for metrics.
 	metricsTimeout = 10 * time.Second

@@ -12,7 +12,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri"
 )
 
-// maxPods returns the maximum number of pods of the node.
+// maxPods returns the maximum number of pods on the node.
 func maxPods(k *kubelet.KubeletConfiguration, cpus int) int64 {
 	if most := int64(k.PodsPerCore) * int64(cpus); most > 0 {
 		return min(most, int64(k.MaxPods))

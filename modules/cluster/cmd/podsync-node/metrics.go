@@ -102,7 +102,7 @@ func (m *podResourcesMetrics) collectors() []client.Collector {
 	return all
 }
 
-// count counts a call of a method such as /v1.PodResourcesLister/List.
+// count counts a call to a method such as /v1.PodResourcesLister/List.
 func (m *podResourcesMetrics) count(method string, err error) {
 	service, name, _ := strings.Cut(strings.TrimPrefix(method, "/"), "/")
 	version, _, _ := strings.Cut(service, ".")

@@ -106,7 +106,7 @@ func (a *agent) parts(ctx context.Context, events record.EventRecorder) (p *part
 	return p, a.loop(ctx, p, room, events)
 }
 
-// podChanged passes a change of a pod in the API server to the mirrors, and then to the statuses, which read the mirrors.
+// podChanged passes a change to a pod in the API server to the mirrors, and then to the statuses, which read the mirrors.
 func (p *parts) podChanged(pod *v1.Pod, gone bool) {
 	p.mirrors.PodChanged(pod, gone)
 	p.statuses.PodChanged(pod, gone)
@@ -211,8 +211,8 @@ func (p *parts) running(uid types.UID) bool {
 
 // nodeResources are the resources of the machine that pods may use.
 type nodeResources struct {
-	// allocatable is the amount that pods may request. enforced is the limit of the cgroup of all pods. It includes the
-	// amounts that hard evictions keep free, so that pods are evicted before the kernel's OOM killer acts.
+	// allocatable is the amount that pods may request. enforced is the limit for the cgroup of all pods. It includes
+	// the amounts that hard evictions keep free, so that pods are evicted before the kernel's OOM killer acts.
 	allocatable, enforced v1.ResourceList
 	// appArmor is set if containers can have AppArmor profiles.
 	appArmor bool
@@ -383,7 +383,7 @@ func (a *agent) parallelPulls() int {
 // cgroupMount is the mount point of the cgroup file system.
 const cgroupMount = "/sys/fs/cgroup"
 
-// groupOOMKill reports whether the OOM killer must kill all processes of a container at once. That needs cgroup v2,
+// groupOOMKill reports whether the OOM killer must kill all processes in a container at once. That needs cgroup v2,
 // whose root has this file.
 func groupOOMKill(k *kubelet.KubeletConfiguration, mount string) bool {
 	_, err := os.Stat(filepath.Join(mount, "cgroup.controllers"))

@@ -25,7 +25,7 @@ import (
 	"github.com/podsync/podsync/syncpod/server"
 )
 
-// firstBackOff is the first back-off of a container that crashes.
+// firstBackOff is the first back-off for a container that crashes.
 const firstBackOff = 10 * time.Second
 
 func seconds(n int32) time.Duration { return time.Duration(n) * time.Second }

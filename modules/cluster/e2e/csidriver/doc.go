@@ -15,6 +15,6 @@
 // The driver checks the calls' order: it refuses to publish a volume that is not staged, to unstage a volume that is
 // published, and to delete a volume that is in use. So a test fails if the agent of the node violates the protocol.
 //
-// The controllers list their objects once a second. They do what the tests of the node side need: neither topology nor
-// capacity, snapshots or VolumeAttributesClasses.
+// The controllers list their objects once a second. They do what the tests for the node side need: neither topology
+// nor capacity, snapshots or VolumeAttributesClasses.
 package main

@@ -25,7 +25,7 @@ import (
 const runtimeName = "critest"
 
 // observeInterval is the Interval of a node. It is long, because a node's machine in memory does not change. The agent
-// reports changes of the runtime and of the Node object without waiting for it.
+// reports changes to the runtime and of the Node object without waiting for it.
 const observeInterval = 30 * time.Second
 
 // An agentRun is one run of an agent, from its start to its end.

@@ -73,7 +73,7 @@ func (f *Fleet) newNode(s Spec, index int) (*Node, error) {
 	}
 	c := f.config.Runtime
 	c.Dir, c.PodCIDRs = n.dir, []netip.Prefix{podsOf(index)}
-	c.ServeUnknown = true // the pods of a cluster name programs of their images, which a node in memory does not have
+	c.ServeUnknown = true // the pods in a cluster name programs of their images, which a node in memory does not have
 	var err error
 	n.Runtime, err = critest.New(c)
 	return n, err
@@ -158,7 +158,7 @@ func (n *Node) Explain(pod *v1.Pod) string {
 	return r.agent.Explain(pod.UID)
 }
 
-// Exec runs a command in a container of a pod and returns what it prints.
+// Exec runs a command in a container in a pod and returns what it prints.
 func (n *Node) Exec(ctx context.Context, containerID string, command ...string) ([]byte, error) {
 	r, err := n.running()
 	if err != nil {

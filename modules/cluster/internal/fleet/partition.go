@@ -28,7 +28,7 @@ type partition struct {
 }
 
 // Partition cuts the connection between the node and the API server for a duration, in both directions: requests of the
-// agent fail, it sees no change of its pods and of its Node, and requests to the node fail. Its containers keep running.
+// agent fail, it sees no change to its pods and of its Node, and requests to the node fail. Its containers keep running.
 // Events are not cut, because all nodes share one recorder. Partition returns at once, so the agent may still see a change
 // that is made right after the call. It does nothing if the node is partitioned.
 func (n *Node) Partition(d time.Duration, loss Loss) {

@@ -46,8 +46,8 @@ func (n *Node) serve(w http.ResponseWriter, req *http.Request, handler func(*age
 	handler(r).ServeHTTP(w, req)
 }
 
-// newServer returns the handler of the node's API. The first request creates it: its routes were a sixth of an idle
-// node's memory, and most nodes of a fleet get no request.
+// newServer returns the handler for the node's API. The first request creates it: its routes were a sixth of an
+// idle node's memory, and most nodes of a fleet get no request.
 func (r *agentRun) newServer(authn server.Authenticator, authz server.Authorizer) http.Handler {
 	create := sync.OnceValues(func() (http.Handler, error) {
 		return server.New(server.Config{

@@ -13,7 +13,7 @@ import (
 
 // The rules' limits. Only calm time counts: time in which all parts of the cluster work.
 const (
-	// MaxDown is the maximum time for which a container of a ready pod may be down, and for which a restart count may
+	// MaxDown is the maximum time for which a container in a ready pod may be down, and for which a restart count may
 	// disagree with the container's runs.
 	MaxDown = 10 * time.Second
 	// MaxOverdue is the maximum time for which a pod may exist after its grace period's end.
@@ -28,9 +28,9 @@ const (
 	// OneIdentity: no two pods of one namespace and name run at the same time. The pods of a StatefulSet keep their names,
 	// so a StatefulSet promises this for its pods.
 	OneIdentity Rule = "two pods of one identity run"
-	// OneInstance: no container of a pod runs twice at the same time.
+	// OneInstance: no container in a pod runs twice at the same time.
 	OneInstance Rule = "a container runs twice at the same time"
-	// ReadyRuns: the containers of a ready pod run.
+	// ReadyRuns: the containers in a ready pod run.
 	ReadyRuns Rule = "a ready pod has a container that is down"
 	// TerminatingEnds: a deleted pod's object is removed.
 	TerminatingEnds Rule = "a pod is Terminating for too long"
@@ -54,7 +54,7 @@ type Runs struct {
 	Started, Ran int
 }
 
-// A Key identifies a container of a pod.
+// A Key identifies a container in a pod.
 type Key struct {
 	UID  types.UID
 	Name string

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// keptEvents is the number of changes of each kind that are kept for later watches.
+// keptEvents is the number of changes to each kind that are kept for later watches.
 const keptEvents = 2048
 
 // A change is one write. Its objects must not be modified.
@@ -22,7 +22,7 @@ type change struct {
 	old, new object // old is nil for a created object, new for a deleted one
 }
 
-// history has the last changes of the objects of one kind, and the watches that are open.
+// history has the last changes to the objects of one kind, and the watches that are open.
 type history struct {
 	changes []change
 	// dropped is the version of the newest change that is no longer kept.

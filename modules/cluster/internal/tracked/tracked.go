@@ -273,7 +273,8 @@ func (s *Store) kindOf(r request) (schema.GroupVersionKind, error) {
 	return gvk, nil
 }
 
-// setKind sets the apiVersion and kind of an object, as in responses of an API server.
+// setKind sets the apiVersion and kind of an object, as in responses from an API
+// server.
 func (s *Store) setKind(r request, o object) {
 	if gvk, err := s.kindOf(r); err == nil {
 		o.GetObjectKind().SetGroupVersionKind(gvk)

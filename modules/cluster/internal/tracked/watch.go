@@ -29,7 +29,7 @@ func selectionOf(r request, o metav1.ListOptions) (selection, error) {
 	return selection{r.namespace, byLabel, byField}, nil
 }
 
-// list returns a selection's objects in the order of their names, and the version at which they were read.
+// list returns a selection's objects sorted by name, and the version at which they were read.
 func (s *Store) list(r request, o metav1.ListOptions) ([]object, int64, error) {
 	want, err := selectionOf(r, o)
 	if err != nil {

@@ -79,7 +79,7 @@ func (s *store[T]) Replace(list []any, _ string) error {
 	return nil
 }
 
-// absent returns the objects that are not in a list, in the order of their names.
+// absent returns the objects that are not in a list, sorted by name.
 func (s *store[T]) absent(there map[types.NamespacedName]bool) (gone []types.NamespacedName) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

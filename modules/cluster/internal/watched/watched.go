@@ -82,7 +82,7 @@ func (w *Watch[T]) Get(namespace, name string) (T, bool) {
 	return o, ok
 }
 
-// List returns a group's objects in the order of their names. The caller must not modify them.
+// List returns a group's objects sorted by name. The caller must not modify them.
 func (w *Watch[T]) List(group string) []T {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -50,7 +50,7 @@ func (c Choice) Pick(preferred []string) []string {
 	return picked
 }
 
-// Choose returns the choice for a container of a pod that requests n devices of a resource.
+// Choose returns the choice for a container in a pod that requests n devices of a resource.
 func (l *Ledger) Choose(pod *v1.Pod, container, name string, n int, now time.Time) (Choice, error) {
 	if held := l.pods[pod.UID][container][name]; len(held) > 0 {
 		if len(held) != n {
@@ -125,7 +125,7 @@ func endsFirst(pod *v1.Pod, container string) bool {
 }
 
 // Ready returns why a container cannot be started with the devices it holds. It returns nil if all
-// were healthy in the last report of their plugins since the agent's start.
+// were healthy in the last report from their plugins since the agent's start.
 func (l *Ledger) Ready(pod *v1.Pod, container string) error {
 	held := l.pods[pod.UID][container]
 	for _, name := range slices.Sorted(maps.Keys(held)) {

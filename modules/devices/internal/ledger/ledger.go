@@ -79,7 +79,7 @@ func (l *Ledger) Drop(pod types.UID, container string) {
 	}
 }
 
-// Release records that no container of a pod holds devices.
+// Release records that no container in a pod holds devices.
 func (l *Ledger) Release(pod types.UID) { delete(l.pods, pod) }
 
 // Held returns a pod's container devices, by container name. The caller must not modify it.

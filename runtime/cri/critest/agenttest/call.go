@@ -50,7 +50,7 @@ func (c call) succeeded() bool {
 	return ok && answer.GetExitCode() == 0
 }
 
-// timeout returns the timeout of a StopContainer, in seconds.
+// timeout returns the timeout for a StopContainer, in seconds.
 func (c call) timeout() int64 {
 	q, _ := c.request.(*runtimeapi.StopContainerRequest)
 	return q.GetTimeout()

@@ -109,7 +109,7 @@ func (h *history) lackOf(l *podLife) string {
 	return strings.Join(lack, ", ")
 }
 
-// began reports whether any container of the pod has run since the pod was last added.
+// began reports whether any container in the pod has run since the pod was last added.
 func (h *history) began(l *podLife) bool {
 	for _, p := range h.of(l.uid) {
 		if l.round(p.Started) == len(l.wanted)-1 {
@@ -119,7 +119,7 @@ func (h *history) began(l *podLife) bool {
 	return false
 }
 
-// live returns how many processes of a container run at the end.
+// live returns how many processes in a container run at the end.
 func (h *history) live(uid types.UID, container string) int {
 	n := 0
 	for _, p := range h.of(uid) {

@@ -140,7 +140,7 @@ func (h *history) sidecarsLast(v *verdict) {
 	}
 }
 
-// toldOf returns when an agent could first notice a change of the pods made at a time: at once, or
+// toldOf returns when an agent could first notice a change to the pods made at a time: at once, or
 // at its next start.
 func (h *history) toldOf(t time.Time) time.Time {
 	for _, l := range h.lives {
@@ -207,7 +207,7 @@ func (h *history) allEnded(l *podLife) bool {
 	return true
 }
 
-// regularsEnded returns when the last regular container of a pod ended, if all have ended.
+// regularsEnded returns when the last regular container in a pod ended, if all have ended.
 func (h *history) regularsEnded(l *podLife) (last time.Time, all bool) {
 	ended := map[string]bool{}
 	for _, p := range h.of(l.uid) {

@@ -95,7 +95,7 @@ func (h *history) graceGiven(v *verdict) {
 }
 
 // wasStopped reports whether a stop of the process was requested before a time, for another reason
-// with a deadline of its own.
+// with its own deadline.
 func (h *history) wasStopped(p critest.Process, before time.Time) bool {
 	return slices.ContainsFunc(h.callsOf(critest.StopContainer), func(c call) bool {
 		return c.ContainerID == p.ContainerID && c.Start.Before(before)
@@ -203,7 +203,7 @@ func (h *history) nothingAfterDelete(v *verdict) {
 	}
 }
 
-// heardOf returns the start of the time in which an agent must notice a change of the pods: when it could
+// heardOf returns the start of the time in which an agent must notice a change to the pods: when it could
 // first notice the change, but not before it has run for its Notice time.
 func (h *history) heardOf(t time.Time) time.Time {
 	told := h.toldOf(t)

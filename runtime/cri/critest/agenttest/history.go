@@ -215,7 +215,7 @@ func (h *history) heldUp(p critest.Process, from, until time.Time) bool {
 	return h.end.Before(until) || !h.quiet(types.UID(p.PodUID), from, until)
 }
 
-// of returns a pod's processes, in the order of their starts.
+// of returns a pod's processes, ordered by their starts.
 func (h *history) of(uid types.UID) []critest.Process {
 	return slices.DeleteFunc(slices.Clone(h.processes), func(p critest.Process) bool { return p.PodUID != string(uid) })
 }
@@ -252,7 +252,7 @@ func runsAt(p critest.Process, t time.Time) bool {
 	return p.Started.Before(t) && (p.Ended.IsZero() || p.Ended.After(t))
 }
 
-// process returns the process of a container ID.
+// process returns the process in a container ID.
 func (h *history) process(id string) (critest.Process, bool) {
 	i := slices.IndexFunc(h.processes, func(p critest.Process) bool { return p.ContainerID == id })
 	if i < 0 {

@@ -181,7 +181,7 @@ func presentImages() []string {
 	return all
 }
 
-// containerNamed returns the container of a pod with a name.
+// containerNamed returns the container in a pod with a name.
 func containerNamed(p *v1.Pod, name string) (v1.Container, bool) {
 	for _, list := range [][]v1.Container{p.Spec.InitContainers, p.Spec.Containers} {
 		for _, c := range list {

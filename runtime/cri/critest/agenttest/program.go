@@ -15,7 +15,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// Program is an agent that runs as a separate program and keeps the pods of a folder of manifests
+// Program is an agent that runs as a separate program and keeps the pods in a folder of manifests
 // running: a kubelet with a static pod path, KubeEdge's edged, podsync's nodeagent.
 type Program struct {
 	// Command is the program and its arguments. These placeholders are replaced in each of them:

@@ -129,7 +129,7 @@ func Judge(ctx context.Context, cfg Config) (*Report, error) {
 	return j.done(), ctx.Err()
 }
 
-// judging is the state of one call of Judge.
+// judging is the state of one call to Judge.
 type judging struct {
 	cfg Config
 	mu  sync.Mutex

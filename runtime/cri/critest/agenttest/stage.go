@@ -222,7 +222,7 @@ func (s *stage) later(d time.Duration, do func()) {
 	slices.SortStableFunc(s.timers, func(a, b timer) int { return a.at.Compare(b.at) })
 }
 
-// setPods calls SetPods of the agent with copies of the desired pods, in the order of their names.
+// setPods calls SetPods of the agent with copies of the desired pods, sorted by name.
 func (s *stage) setPods() error {
 	var pods []*v1.Pod
 	for _, name := range slices.Sorted(maps.Keys(s.wanted)) {
@@ -260,7 +260,8 @@ func (s *stage) note(err error) {
 // others is the UID of the pod that does not belong to the agent.
 const others types.UID = "of-others"
 
-// makeOthers creates a pod of another owner in the runtime, without any agent's label.
+// makeOthers creates a pod with another owner in the runtime, without any agent's
+// label.
 func (s *stage) makeOthers() error {
 	sandbox := &runtimeapi.PodSandboxConfig{
 		Metadata: &runtimeapi.PodSandboxMetadata{Namespace: "others", Name: "others", Uid: string(others)},

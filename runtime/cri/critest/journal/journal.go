@@ -29,7 +29,7 @@ func (j Journal) Pod(uid string) Journal {
 	return j.Where(func(c Call) bool { return c.PodUID == uid })
 }
 
-// Container returns the calls for containers of this name.
+// Container returns the calls for containers with this name.
 func (j Journal) Container(name string) Journal {
 	return j.Where(func(c Call) bool { return c.Container == name })
 }
@@ -40,12 +40,12 @@ func (j Journal) After(n int) Journal {
 	return j.Where(func(c Call) bool { return c.N > n })
 }
 
-// Changes returns the calls of methods that change the runtime's state, without those that only read.
+// Changes returns the calls to methods that change the runtime's state, without those that only read.
 func (j Journal) Changes() Journal {
 	return j.Where(func(c Call) bool { return c.Method.changes() })
 }
 
-// Count returns the number of calls of these methods, or of all calls if there are none.
+// Count returns the number of calls to these methods, or of all calls if there are none.
 func (j Journal) Count(methods ...Method) int {
 	if len(methods) == 0 {
 		return len(j)

@@ -29,7 +29,7 @@ type node struct {
 // NewNode returns the file system of a node: a write also creates its file's directories.
 func NewNode() *FS { return &FS{m: map[string]*node{}} }
 
-// NewContainer returns the file system of a container. It has the usual directories of an image.
+// NewContainer returns the file system of a container. It has the usual directories in an image.
 func NewContainer() *FS { return &FS{m: map[string]*node{}, strict: true} }
 
 // standard returns the directories that an image has, each after the one that contains it.

@@ -225,7 +225,7 @@ func printf(s *shell, args []string) int {
 	}
 }
 
-// env prints the environment, or runs a program with variables of its own.
+// env prints the environment, or runs a program with its own variables.
 func env(s *shell, args []string) int {
 	s = s.fork()
 	for args = args[1:]; len(args) > 0; args = args[1:] {

@@ -103,7 +103,7 @@ func (s *shell) exported() map[string]string {
 	return env
 }
 
-// configure must be called after a change of the options.
+// configure must be called after a change to the options.
 func (s *shell) configure() {
 	s.cfg = &expand.Config{Env: variables{s}, CmdSubst: s.substitute, NoUnset: s.opts.nounset}
 	if !s.opts.noglob {

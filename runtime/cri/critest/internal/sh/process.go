@@ -80,7 +80,8 @@ type Process struct {
 	stop  func() // ends the running typed command
 }
 
-// ErrInterrupted is the error of a read from a terminal that Ctrl-C interrupted.
+// ErrInterrupted is the error from a read from a terminal that Ctrl-C
+// interrupted.
 var ErrInterrupted = errors.New("interrupted")
 
 // New creates a process. Serve runs it if it is a server, and Run otherwise.

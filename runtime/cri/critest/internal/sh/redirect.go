@@ -99,7 +99,7 @@ func (s *shell) document(r *syntax.Redirect) (string, error) {
 	return text, err
 }
 
-// withoutTabs removes the tabs with which the lines of a here document begin.
+// withoutTabs removes the tabs with which the lines in a here document begin.
 func withoutTabs(parts []syntax.WordPart) []syntax.WordPart {
 	var out []syntax.WordPart
 	begins := true

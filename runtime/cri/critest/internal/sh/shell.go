@@ -105,7 +105,7 @@ func (s *shell) errorf(format string, args ...any) {
 	fmt.Fprintf(s.fds[2].w, format+"\n", args...)
 }
 
-// fail ends the shell with an error of its own.
+// fail ends the shell with its own error.
 func (s *shell) fail(format string, args ...any) int {
 	s.errorf("sh: line %d: "+format, append([]any{s.line}, args...)...)
 	s.flow, s.last = exits, 2
@@ -237,7 +237,7 @@ func (s *shell) command(c syntax.Command) {
 	}
 }
 
-// subshell runs statements in a shell of their own and returns their exit code.
+// subshell runs statements in their own shell and returns their exit code.
 func (s *shell) subshell(l []*syntax.Stmt) int {
 	child := s.fork()
 	child.stmts(l)

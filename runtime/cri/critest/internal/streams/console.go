@@ -25,7 +25,7 @@ func (c Console) Control(p *sh.Process) {
 	}
 }
 
-// Attached is the process of a container for Attach's clients: its standard input and its listeners.
+// Attached is the process in a container for Attach's clients: its standard input and its listeners.
 type Attached struct {
 	in       *input // nil without a standard input
 	keys     *terminal

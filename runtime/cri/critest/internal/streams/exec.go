@@ -73,8 +73,8 @@ func wanted(ch *channels, channel byte, is bool) io.Writer {
 	return ch.writer(channel)
 }
 
-// Attach returns the stream of a client that receives the further output of the process, until exited is closed or the
-// client disconnects. If once is set, the end of the client's input ends the process's input.
+// Attach returns the stream of a client that receives the further output from the process, until exited is closed or
+// the client disconnects. If once is set, the end of the client's input ends the process's input.
 func (a *Attached) Attach(req Request, once bool, exited <-chan struct{}) Stream {
 	return func(v *visit) {
 		in := a.in

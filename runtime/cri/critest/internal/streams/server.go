@@ -31,7 +31,7 @@ func (v *visit) accept(protocols ...string) (*websocket.Conn, error) {
 	return ws, err
 }
 
-// A Server serves each stream once, at a URL of its own. Its methods may be called concurrently. It does not use
+// A Server serves each stream once, at its own URL. Its methods may be called concurrently. It does not use
 // http.Server, because programs with an in-memory runtime would have to link it.
 type Server struct {
 	mu      sync.Mutex

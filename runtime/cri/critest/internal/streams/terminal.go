@@ -129,8 +129,8 @@ func (w onTerminal) Write(b []byte) (int, error) {
 // maxEcho is the maximum echo that is queued for a client that does not read.
 const maxEcho = 64 << 10
 
-// A screen writes the echo before the later output of the process. If the client does not read, only the process waits
-// for it, and not the keys' reader.
+// A screen writes the echo before the later output from the process. If the client does not read, only the process
+// waits for it, and not the keys' reader.
 type screen struct {
 	out  io.Writer     // set before the first Write
 	turn chan struct{} // has a value during a write
