@@ -22,7 +22,7 @@ func Compute(in Input) Plan {
 	return d.plan
 }
 
-// decision is a plan under construction. Each of its methods implements one rule and adds the
+// decision is a plan under construction. Each method implements one rule and adds the
 // resulting steps.
 type decision struct {
 	Input
@@ -52,7 +52,7 @@ func (d *decision) decide() {
 	}
 }
 
-// block drops all steps of a pod that is blocked. A pod that is not admitted is stopped.
+// block drops all steps for a blocked pod. A pod that is not admitted is stopped.
 func (d *decision) block() {
 	d.plan = Plan{Sandbox: d.plan.Sandbox, Hold: d.Blocked}
 	d.plan.Sandbox.Create = false
@@ -133,7 +133,7 @@ func following(attempt uint32) uint32 {
 	return max(attempt, attempt+1)
 }
 
-// verdict is what becomes of one container, and why. A verdict without kill and
+// verdict is the decision on one container, and why. A verdict without kill and
 // start leaves it as it is.
 type verdict struct {
 	kill, start bool

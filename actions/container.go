@@ -7,16 +7,16 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// ContainerKind is the list of the pod's spec that a container is in.
+// ContainerKind is the list in the pod's spec that a container is in.
 type ContainerKind uint8
 
 const (
-	// RegularContainer is one of spec.containers.
+	// RegularContainer is in spec.containers.
 	RegularContainer ContainerKind = iota
-	// InitContainer is one of spec.initContainers; those with the restart policy
+	// InitContainer is in spec.initContainers; those with the restart policy
 	// Always are the sidecars of KEP-753.
 	InitContainer
-	// EphemeralContainer is one of spec.ephemeralContainers.
+	// EphemeralContainer is in spec.ephemeralContainers.
 	EphemeralContainer
 )
 
@@ -45,10 +45,10 @@ func (k ContainerKind) List() string {
 	return "containers"
 }
 
-// ContainerRef names one container of the pod's spec.
+// ContainerRef names one container in the pod's spec.
 type ContainerRef struct {
 	Kind ContainerKind
-	// Index is the container's place in its list of the spec.
+	// Index is the container's place in its list in the spec.
 	Index int
 	// Name is the container's name, unique over all three lists.
 	Name string
@@ -77,8 +77,8 @@ func ephemeralRef(pod *v1.Pod, i int) ContainerRef {
 // it needs memory for their number.
 const usualContainers = 16
 
-// containerNames appends the names of the containers of all three lists, in the
-// order of refAt.
+// containerNames appends the container names in all three lists, ordered as in
+// refAt.
 func containerNames(names []string, pod *v1.Pod) []string {
 	for i := range pod.Spec.InitContainers {
 		names = append(names, pod.Spec.InitContainers[i].Name)
@@ -92,8 +92,8 @@ func containerNames(names []string, pod *v1.Pod) []string {
 	return names
 }
 
-// refAt returns the container at an index of the three lists concatenated: init, regular,
-// ephemeral.
+// refAt returns the container at an index into the three lists concatenated: init,
+// regular, ephemeral.
 func refAt(pod *v1.Pod, at int) ContainerRef {
 	inits, regulars := len(pod.Spec.InitContainers), len(pod.Spec.Containers)
 	switch {
@@ -105,7 +105,7 @@ func refAt(pod *v1.Pod, at int) ContainerRef {
 	return ephemeralRef(pod, at-inits-regulars)
 }
 
-// FindContainer returns the container with the given name, from any of the pod's lists.
+// FindContainer returns the container with the given name, from any list in the pod.
 func FindContainer(pod *v1.Pod, name string) (ContainerRef, bool) {
 	at := slices.Index(containerNames(make([]string, 0, usualContainers), pod), name)
 	if at < 0 {

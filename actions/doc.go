@@ -8,11 +8,10 @@
 //
 // # Using a plan
 //
-// Compute a plan, carry out its steps in the order that [Plan] documents, read the status again,
-// and repeat until the plan is [Plan.NoOp]. It is safe to carry out only some of the steps, or to
-// be killed in between: the next plan is computed from the status at that time. So compute a plan
-// again instead of storing it. A plan with [Plan.TerminatesPod] is the pod's last one: it contains
-// only the steps that stop the pod.
+// Compute a plan, carry out its steps in the order that [Plan] documents, read the status again, and repeat
+// until the plan is [Plan.NoOp]. It is safe to carry out only some steps, or to be killed in between: the next
+// plan is computed from the status at that time. So compute a plan again rather than store it. A plan with
+// [Plan.TerminatesPod] is the pod's last one: it contains only the steps that stop the pod.
 //
 // This package does not decide how long a crashing container backs off: see package backoff and
 // Input.StartHolds. Nor does it decide whether a pod may run at all: see package podworkers, which
@@ -46,31 +45,31 @@
 // Facts that the caller remembers and the runtime has lost are part of the Input: see
 // Input.StatusComplete and the fields after it.
 //
-// The types are in input.go, container.go, plan.go and reason.go; observe.go caches facts about the
-// status that several rules use. print.go prints a plan; explain.go and why.go explain the decision
-// on one container; effect.go names its effect; message.go has the messages of events about it.
+// The types are in input.go, container.go, plan.go and reason.go; observe.go caches facts about the status that
+// several rules use. print.go prints a plan; explain.go and why.go explain the decision on one container;
+// effect.go names its effect; message.go words the events about it.
 //
 // # What a pod looks like
 //
 // A container's current instance is the one with the highest attempt. An init or regular container counts only
 // in the sandbox that it ran in: its work in an earlier sandbox does not show that the current one is
-// initialized. If a status leaves SandboxID empty, the sandbox is unknown, and the container counts as one of
-// the current sandbox.
+// initialized. If a status leaves SandboxID empty, the sandbox is unknown, and the container belongs to the
+// current sandbox.
 //
 // To explain a pod that only an API server has reported, make the status from pod.Status: for each container,
 // the instance of its State, if that is running or terminated, with the RestartCount as the Attempt. If it is
 // waiting, the instance of its LastTerminationState has that Attempt. A pod status shows no sandbox: assume one
-// that is ready, or each container would start in a new one. It shows no end of a back-off either: without
-// Input.StartHolds the plan has the start that follows it.
+// that is ready, or each container would start in a new one. It does not show when a back-off ends either:
+// without Input.StartHolds the plan has the start that follows it.
 //
 // # Bad input
 //
-// If [Input.Validate] rejects a pod, or the pod is nil, the Plan has no steps and reports the error
-// in Invalid. A nil status means that the runtime has nothing of the pod. Containers in the status
-// that are not in the spec are left alone, unless the pod is stopped as a whole. Nothing panics.
+// If [Input.Validate] rejects a pod, or the pod is nil, the Plan has no steps and reports the error in Invalid.
+// A nil status means that the runtime has nothing for the pod. Containers in the status that are not in the
+// spec are left alone, unless the pod is stopped as a whole. Nothing panics.
 //
 // # Parity
 //
-// The decisions are those of kubelet v1.36.2 on thousands of recorded pods, except for the
-// deviations in docs/PARITY.md.
+// The decisions are those of kubelet v1.36.2 on thousands recorded pods, except for the deviations in
+// docs/PARITY.md.
 package actions

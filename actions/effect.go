@@ -16,7 +16,7 @@ const (
 	Waits
 	// Resizes means that resources change in place.
 	Resizes
-	// Starts means that nothing of it runs, and it is started.
+	// Starts means that it does not run, and it is started.
 	Starts
 	// Stops means that it runs, is stopped and not started again.
 	Stops
@@ -52,7 +52,7 @@ type ContainerEffect struct {
 	Container ContainerRef
 	Effect    Effect
 	Reason    Reason
-	// Hold is what the container waits for, if its Effect is Waits and the wait is a Hold of the plan.
+	// Hold is what the container waits for, if its Effect is Waits and the wait is a Hold in the plan.
 	Hold Hold
 }
 

@@ -28,8 +28,8 @@ func Explain(in Input, name string) string {
 	return strings.Join(append(did, d.observed(ref)), ". ") + "."
 }
 
-// ExplainPod describes in words what Compute does with the pod and with each of its containers,
-// why, and what it waits for: one line for the pod and one for each container.
+// ExplainPod describes in words what Compute does with the pod and with each container, why,
+// and what it waits for: one line for the pod and one for each container.
 func ExplainPod(in Input) string {
 	if err := in.Validate(); err != nil {
 		return fmt.Sprintf("Nothing is done, because the input is not valid: %v.\n", err)
@@ -71,7 +71,7 @@ func explainPod(p Plan) string {
 	return strings.Join(said, " ")
 }
 
-// clause returns the end of a sentence that says that something waits.
+// clause ends a sentence which says that something waits.
 func (h Hold) clause() string {
 	if h.Message != "" {
 		return fmt.Sprintf("%v (%s)", h, h.Message)
@@ -146,7 +146,7 @@ func (h Hold) sentences(what string) []string {
 	return []string{what + " waits" + h.clause()}
 }
 
-// subject returns the container as the beginning of a sentence.
+// subject returns the container as a sentence begins.
 func subject(ref ContainerRef) string {
 	words := ref.String()
 	return strings.ToUpper(words[:1]) + words[1:]

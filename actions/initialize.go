@@ -16,10 +16,10 @@ const (
 	initFailed
 )
 
-// initialize takes the next step of initialization and keeps sidecars alive.
+// initialize takes the next initialization step and keeps sidecars alive.
 //
-// Init containers run one after the other, and the records of completed ones may be removed at any
-// time. So the last one with a record determines the progress: all before it have completed, and it
+// Init containers run one after the other, and completed ones' records may be removed at any time.
+// So the last one with a record determines the progress: all before it have completed, and it
 // decides the next step.
 func (d *decision) initialize() initState {
 	all := d.Pod.Spec.InitContainers
@@ -77,7 +77,7 @@ func (d *decision) pastInit() bool {
 	return false
 }
 
-// reachedInit returns the index of the last init container that has a record
+// reachedInit returns the index for the last init container that has a record
 // in this sandbox, or -1.
 func (d *decision) reachedInit() int {
 	for i := len(d.Pod.Spec.InitContainers) - 1; i >= 0; i-- {

@@ -11,8 +11,8 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// Input is everything a decision depends on. Compute reads it and keeps
-// nothing of it but strings; it never writes to it.
+// Input is everything a decision depends on. Compute reads it and keeps only
+// strings from it; it never writes to it.
 type Input struct {
 	// Pod is the desired pod. Required. Its status is not read. Do not compute a plan for a pod
 	// that is being deleted: stop it. If it is computed nevertheless, a regular container that has
@@ -21,8 +21,8 @@ type Input struct {
 	// The API's defaults need not be set: an empty restart policy means Always, and the decision
 	// depends on no other default. The pod need not be valid for the API beyond Validate's checks.
 	Pod *v1.Pod
-	// Status is the pod's status in the runtime. Nil means that the runtime has nothing of the pod.
-	// Containers whose names are not in Pod are ignored, unless the whole pod is killed.
+	// Status is the pod's status in the runtime. Nil means that the runtime has nothing for the
+	// pod. Containers whose names are not in Pod are ignored, unless the whole pod is killed.
 	Status *runtime.PodStatus
 	// Probes holds the declared probes' last results, by container ID. A container without an entry
 	// has not been probed yet.
@@ -39,18 +39,18 @@ type Input struct {
 	// instances.
 	StatusComplete bool
 	// Started names ephemeral containers that are known to have been started, for example from
-	// their logs, although Status has no instance of them. They do not run again (kubernetes
+	// their logs, although Status has no instance. They do not run again (kubernetes
 	// #124176). Nil means that none is known.
 	Started []string
 	// Restarting are the instances that an earlier plan stopped in order to start their containers again, as
 	// Plan.Restarts returns them. Such a container starts again, whatever its exit code and its restart policy
-	// (kubernetes #109537). The caller must remove an entry when a later instance of the container has started, or
-	// when the instance runs and the plan does not stop it. Nil means that there is none.
+	// (kubernetes #109537). The caller must remove an entry when a later container instance has started, or when
+	// the instance runs and the plan does not stop it. Nil means that there is none.
 	Restarting []runtime.ContainerID
 	// AddressWait is set while the caller waits for the latest sandbox's address, which has a
-	// network but no address yet: the sandbox is not replaced for the lack of it, and nothing is
-	// started or resized in it (kubernetes #48510). The zero value means that the caller does not
-	// wait.
+	// network but no address yet: the sandbox is not replaced because it lacks one, and nothing
+	// is started or resized in it (kubernetes #48510). The zero value means that the caller does
+	// not wait.
 	AddressWait Hold
 	// SandboxHold is set while the sandbox, or the node's preparation for it, backs off after a
 	// failure: nothing is started until it ends. StartHolds and ResizeHolds are container back-offs
@@ -62,7 +62,7 @@ type Input struct {
 	// PostStartPending are the running instances whose postStart handler is not known to have
 	// finished, because an earlier agent or the runtime's response was lost.
 	PostStartPending []runtime.ContainerID
-	// End is why the pod must be stopped for good regardless of its containers: it is deleted or
+	// End is why the pod must be stopped for good whatever its containers do: it is deleted or
 	// evicted, or it was reported as Succeeded or Failed. ReasonNone means that its containers
 	// decide.
 	End Reason
@@ -85,7 +85,7 @@ type Hold struct {
 // Holds reports whether there is a wait.
 func (h Hold) Holds() bool { return h.Reason != ReasonNone }
 
-// String returns the end of the wait and its reason, as a suffix of a line.
+// String returns when the wait ends and its reason, as a line suffix.
 func (h Hold) String() string {
 	if h.Until.IsZero() {
 		return fmt.Sprintf(": %v", h.Reason)
@@ -93,8 +93,8 @@ func (h Hold) String() string {
 	return fmt.Sprintf(" until %s: %v", h.Until.UTC().Format(time.RFC3339), h.Reason)
 }
 
-// ProbeResults are the last results of one container's probes. Readiness affects only the reported
-// status, not the plan.
+// ProbeResults are one container's last probe results. Readiness affects only the reported status,
+// not the plan.
 type ProbeResults struct {
 	Startup, Liveness, Readiness ProbeResult
 }
@@ -117,7 +117,7 @@ var errNoPod = errors.New("input: Pod is required")
 
 // Validate returns an error if the input is unusable: no pod, a container without a name, two
 // containers with one name, which the runtime's status could not distinguish, an unknown
-// restart policy, or an unknown operator of a restart rule, which could end a pod that should
+// restart policy, or an unknown operator in a restart rule, which could end a pod that should
 // run. The error names the field. Plan.Invalid holds the same error, and such a plan changes
 // nothing.
 func (in Input) Validate() error {
@@ -182,8 +182,8 @@ func validateNames(pod *v1.Pod, names []string) error {
 	return nil
 }
 
-// nameBit hashes the name's ends and length to one of 64 bits, which usually differ between one
-// pod's names.
+// nameBit hashes the name's ends and length to 64 bits, which usually differ between one pod's
+// names.
 func nameBit(name string) uint64 {
 	return 1 << ((7*uint(name[0]) + uint(name[len(name)-1]) + 3*uint(len(name))) % 64)
 }

@@ -10,7 +10,8 @@ import (
 type observation struct {
 	// sandbox is the latest sandbox: only it can hold current containers.
 	sandbox *runtime.SandboxStatus
-	// latest are the current instances of the pod's first containers, by position.
+	// latest are the current instances for the pod's first containers, by
+	// position.
 	latest [usualContainers]*runtime.ContainerStatus
 	// strays means that an instance may be alive that clearStrays must remove.
 	strays bool
@@ -35,7 +36,7 @@ func (d *decision) observe(names []string) {
 	}
 }
 
-// see takes note of one instance of the container at a position.
+// see notes one instance for the container at a position.
 func (d *decision) see(at int, c *runtime.ContainerStatus) {
 	newest, other := c, d.latest[at]
 	if other != nil && !c.NewerThan(other) {

@@ -5,15 +5,15 @@ import "github.com/podsync/podsync/runtime"
 // Plan is the next steps for one pod. It is a value: it holds no reference to its Input, and
 // computing it again gives an equal Plan.
 //
-// The fields are in the order of execution. If KillPod is set, the pod is stopped first, and if no new sandbox
-// follows, that is all: see TerminatesPod. Then Kill, Clear and Reset, which are independent and
-// may run concurrently; then the sandbox; then PostStart; then Start, in order; then Resize. A step
-// with a Hold is not executed; a later plan has it without the Hold. A step that fails blocks the
-// later steps of its own container; if the sandbox cannot be created, all later steps are blocked.
+// The fields are in execution order. If KillPod is set, the pod is stopped first, and if no new sandbox
+// follows, that is all: see TerminatesPod. Then Kill, Clear and Reset, which are independent and may run
+// concurrently; then the sandbox; then PostStart; then Start, in order; then Resize. A step with a Hold is not
+// executed; a later plan has it without the Hold. A step that fails blocks the later steps of its own
+// container; if the sandbox cannot be created, all later steps are blocked.
 //
 // The zero Plan has no steps.
 type Plan struct {
-	// KillPod requests to stop every container and sandbox of the pod, including containers that
+	// KillPod requests to stop every container and sandbox in the pod, including containers that
 	// are not in the spec. KillReason is why. Without Sandbox.Create the pod ends with it, unless a
 	// later plan decides otherwise: see TerminatesPod.
 	KillPod    bool
@@ -22,8 +22,8 @@ type Plan struct {
 	// they are part of it and state the reason.
 	Kill []KillStep
 	// Clear lists superseded instances that are alive, or may come alive: stop and remove them. A
-	// container is started only after each instance of its name has been cleared, so that two never
-	// run at once (kubernetes #139670).
+	// container is started only after each instance with its name has been cleared, so that two
+	// never run at once (kubernetes #139670).
 	Clear []ClearStep
 	// Reset lists containers to remove because the whole pod starts over. Those with Last set are
 	// at the end.
@@ -83,7 +83,7 @@ type ResetStep struct {
 	ID        runtime.ContainerID
 	Reason    Reason
 	Stop      bool
-	// Last means that all other steps of Kill, Clear and Reset must succeed first: this container's
+	// Last means that all other steps in Kill, Clear and Reset must succeed first: this container's
 	// exit requests the restart, and its record is how a restarted agent knows that the others must
 	// be removed.
 	Last bool
@@ -101,18 +101,18 @@ type StartStep struct {
 	Hold Hold
 }
 
-// PostStartStep runs the postStart handler for a running container.
+// PostStartStep runs a running container's postStart handler.
 type PostStartStep struct {
 	Container ContainerRef
 	ID        runtime.ContainerID
 }
 
-// ResizeStep changes resources of one running container in place.
+// ResizeStep changes one running container's resources in place.
 type ResizeStep struct {
 	Container ContainerRef
 	ID        runtime.ContainerID
 	Reason    Reason
-	// CPU and Memory say which of the two differ from the spec.
+	// CPU and Memory say which ones differ from the spec.
 	CPU, Memory bool
 	// MoreMemory means that the memory limit is raised or removed. Such a step waits for the steps
 	// before it that release memory.

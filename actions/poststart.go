@@ -6,8 +6,8 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// finishHooks has the postStart handlers run that were cut short, of containers that run and
-// stay (kubernetes #122803). The plan clears an instance that has been replaced: its
+// finishHooks has the postStart handlers run that were cut short, for containers that run
+// and stay (kubernetes #122803). The plan clears an instance that has been replaced: its
 // handler does not run.
 func (d *decision) finishHooks() {
 	for _, id := range d.PostStartPending {

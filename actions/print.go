@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// String prints the plan, one line a step in the order of execution, each with
-// its reason. The form is stable: equal plans print alike.
+// String prints the plan, one line a step in execution order, each with its
+// reason. The form is stable: equal plans print alike.
 func (p Plan) String() string {
 	if p.Invalid != nil {
 		return fmt.Sprintf("nothing is decided: %v\n", p.Invalid)
@@ -72,7 +72,7 @@ func (s ResetStep) String() string {
 	return fmt.Sprintf("%s %v %v: %v", verb, s.Container, s.ID, s.Reason)
 }
 
-// suffix returns the part of a line that describes the wait.
+// suffix returns the line part that describes the wait.
 func (h Hold) suffix() string {
 	if !h.Holds() {
 		return ""

@@ -34,7 +34,7 @@ const (
 
 	PodInitUnknown // an init container may have failed: its state is unknown until it has been stopped
 
-	// Why a container is started, or an instance of it cleared.
+	// Why a container is started, or its instance cleared.
 
 	ContainerMissing      // the runtime has no record for it
 	ContainerNeverStarted // it was created and not started, or its start failed
@@ -77,8 +77,8 @@ const (
 	reasons // their number
 )
 
-// FailedProbe reports whether a container is killed because a probe of it failed. Such a kill
-// counts as a crash of the container.
+// FailedProbe reports whether a container is killed because its probe failed. Such a kill
+// counts as a container crash.
 func (r Reason) FailedProbe() bool { return r == LivenessFailed || r == StartupFailed }
 
 // MarshalText returns what String does.

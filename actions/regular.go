@@ -64,7 +64,7 @@ func (d *decision) judgeUnknown(ref ContainerRef, c *runtime.ContainerStatus) ve
 	return v
 }
 
-// mayBeAlive reports whether any instance of a container may have a process.
+// mayBeAlive reports whether any container instance may have a process.
 func (d *decision) mayBeAlive(ref ContainerRef) bool {
 	if c := d.current(ref); c.Live() || !d.strays {
 		return c.Live()
@@ -85,7 +85,7 @@ func (d *decision) startUnlessDeleted(why Reason) verdict {
 }
 
 // judgeRunning decides on a running regular container. If its image has changed, it is restarted
-// regardless of its restart policy, because the new image has not run yet.
+// whatever its restart policy, because the new image has not run yet.
 func (d *decision) judgeRunning(ref ContainerRef, c *runtime.ContainerStatus) verdict {
 	spec, probes := ref.Spec(d.Pod), d.Probes[c.ID]
 	switch {

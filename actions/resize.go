@@ -6,7 +6,7 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// resize says which resources of a running container differ from its spec.
+// resize says which running container's resources differ from its spec.
 type resize struct {
 	cpu, memory bool
 	moreMemory  bool
@@ -34,8 +34,8 @@ func (d *decision) judgeResize(spec *v1.Container, c *runtime.ContainerStatus) v
 	return verdict{why: StillRunning, resize: need}
 }
 
-// resizeRestarts reports whether the resize policy of a container asks for a
-// restart when that resource changes. Without a policy it does not.
+// resizeRestarts reports whether a container's resize policy asks for a restart
+// when that resource changes. Without a policy it does not.
 func resizeRestarts(spec *v1.Container, name v1.ResourceName) bool {
 	for _, p := range spec.ResizePolicy {
 		if p.ResourceName == name {

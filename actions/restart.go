@@ -44,8 +44,8 @@ func (d *decision) isRestarting(c *runtime.ContainerStatus) bool {
 }
 
 // Restarts returns the running instances that the plan stops although their containers must run: they start again after
-// the stop, perhaps by a later plan. The caller passes them in Input.Restarting until then. pod and status are those of
-// the plan's Input.
+// the stop, perhaps by a later plan. The caller passes them in Input.Restarting until then. pod and status are from the
+// plan's Input.
 func (p Plan) Restarts(pod *v1.Pod, status *runtime.PodStatus) (ids []runtime.ContainerID) {
 	for _, k := range p.Kill {
 		if k.Restart {
@@ -80,7 +80,7 @@ func RestartsAfter(pod *v1.Pod, c *v1.Container, exitCode int32) (again bool, wh
 	return false, DoneFailed
 }
 
-// matchingRule returns the first restart rule of c that matches the exit code.
+// matchingRule returns c's first restart rule that matches the exit code.
 func matchingRule(c *v1.Container, exitCode int32) *v1.ContainerRestartRule {
 	for i := range c.RestartPolicyRules {
 		if rule := &c.RestartPolicyRules[i]; rule.ExitCodes != nil && matches(rule.ExitCodes, exitCode) {

@@ -80,7 +80,7 @@ func (d *decision) replaceSandbox() {
 	}
 }
 
-// nothingThere reports whether the runtime has nothing of the pod to stop.
+// nothingThere reports whether the runtime has nothing for the pod to stop.
 func (d *decision) nothingThere() bool {
 	return d.Status == nil || len(d.Status.Sandboxes) == 0 && len(d.Status.Containers) == 0
 }
@@ -88,7 +88,7 @@ func (d *decision) nothingThere() bool {
 // ranItsOnce reports whether a pod with restart policy Never has already run. A container that was
 // created and never started has not run (kubernetes #118321, #123839); the kubelet counts it as
 // run, and such a pod waits forever. If the status is complete, the pod has run when a regular
-// container has run or an init container has failed, even if the runtime has no sandbox of the pod
+// container has run or an init container has failed, even if the runtime has no sandbox for the pod
 // any more (kubernetes #51142). Otherwise any container that has run in a sandbox counts, including
 // init containers and sidecars, as in a kubelet. A deleted pod never starts over.
 func (d *decision) ranItsOnce() bool {

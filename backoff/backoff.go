@@ -34,7 +34,8 @@ type Backoff[K comparable] struct {
 
 // entry is one key's state.
 type entry struct {
-	// failures is the number of failures since the key was last forgotten.
+	// failures is how many failures there were since the key was last
+	// forgotten.
 	failures int
 	// failedAt is the time of the Advance for the last failure, by the caller's clock.
 	failedAt time.Time
@@ -122,7 +123,7 @@ func (b *Backoff[K]) after(key K, now, at time.Time) (e entry, news bool) {
 	return e, true
 }
 
-// age returns the part of the delay that has passed at now, for a failure at at.
+// age returns how much delay has passed at now, for a failure at at.
 func (e entry) age(now, at time.Time) time.Duration {
 	if at.IsZero() {
 		return 0
@@ -136,7 +137,7 @@ func (b *Backoff[K]) stale(e entry, now time.Time) bool {
 	return now.Sub(e.failedAt.Add(e.delay))/2 > b.config.longest()
 }
 
-// delay returns the wait after a number of failures.
+// delay returns the wait after some failures.
 func (b *Backoff[K]) delay(failures int) time.Duration {
 	doublings := failures - 1
 	if !b.config.WaitFirst {
@@ -158,7 +159,7 @@ func (b *Backoff[K]) delay(failures int) time.Duration {
 // State is one key's state. A program can store it, and restore it in another Backoff, so that a wait
 // continues there.
 type State struct {
-	// Failures is the number of failures that count.
+	// Failures counts the failures that matter.
 	Failures int
 	// FailedAt is the time of the last one by the caller's clock, from which the wait counts.
 	FailedAt time.Time
@@ -190,14 +191,14 @@ func (b *Backoff[K]) Restore(key K, s State) {
 	b.entries[key] = e
 }
 
-// Failures returns the number of failures of the key that count.
+// Failures returns how many failures count for the key.
 func (b *Backoff[K]) Failures(key K) int { return b.entries[key].failures }
 
 // Forget drops the key: its next failure is its first.
 func (b *Backoff[K]) Forget(key K) { delete(b.entries, key) }
 
-// Collect drops the keys whose failures no longer count at now, and returns the number of keys that are
-// left. Call it from time to time, so that unused keys take no memory.
+// Collect drops the keys whose failures no longer count at now, and returns how many keys are left.
+// Call it from time to time, so that unused keys take no memory.
 func (b *Backoff[K]) Collect(now time.Time) (left int) {
 	for key, e := range b.entries {
 		if b.stale(e, now) {

@@ -1,5 +1,5 @@
-// Package backoff decides when a failed step may be retried. The wait of a key doubles with each failure,
-// up to a maximum. A key without failures for long enough starts again with the shortest wait.
+// Package backoff decides when a failed step may be retried. A key's wait doubles with each failure, up to a maximum.
+// A key without failures for long enough starts again with the shortest wait.
 //
 // The package is pure: the time is an argument, nothing sleeps, and nothing is started. [Backoff.Check]
 // reports whether a key must wait, [Backoff.Advance] records a failure, [Backoff.Forget] drops a key, and
@@ -10,8 +10,8 @@
 //
 // # Clocks
 //
-// Pass the times that time.Now returns: they have a monotonic reading, so a step of the wall clock has no
-// effect. Times without a monotonic reading, from a file or a runtime, are safe, too: a wait is never longer than the
-// key's delay, and ends if the clock was set back. A clock step of any size therefore moves the next retry by one
-// delay at most (kubernetes #134153).
+// Pass the times that time.Now returns: they have a monotonic reading, so a wall clock step has no effect. Times
+// without a monotonic reading, from a file or a runtime, are safe, too: a wait is never longer than the key's delay,
+// and ends if the clock was set back. Any clock step therefore moves the next retry by one delay at most (kubernetes
+// #134153).
 package backoff

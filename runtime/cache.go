@@ -20,13 +20,13 @@ import (
 type Cache struct {
 	mu      sync.Mutex
 	entries map[types.UID]*cacheEntry
-	// listed is when the newest list of all pods began. The runtime had no sandbox or container in
-	// a pod without an entry at that time.
+	// listed is when the newest pod list began. The runtime had no sandbox or container for a pod
+	// without an entry at that time.
 	listed time.Time
 }
 
 type cacheEntry struct {
-	status   *PodStatus // the status of the newest read that succeeded, nil if none succeeded
+	status   *PodStatus // the status from the newest read that succeeded, nil if none succeeded
 	err      error      // the newest read's error
 	observed time.Time  // when the newest read began, zero if the pod was never read
 	// present means that a list contained the pod. If observed is zero, its status has not been
@@ -37,9 +37,9 @@ type cacheEntry struct {
 	waiting int
 }
 
-// Set stores the result of a read of a pod, a status or an error, and the time when the read began.
-// Set ignores a read that began before the stored one, in whatever order the two end, and then
-// returns false. An error keeps the previous read's status.
+// Set stores a pod read's result, a status or an error, and the time when the read began. Set
+// ignores a read that began before the stored one, in whatever order the two end, and then returns
+// false. An error keeps the previous read's status.
 func (c *Cache) Set(uid types.UID, status *PodStatus, err error, observed time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -61,10 +61,10 @@ func (c *Cache) Set(uid types.UID, status *PodStatus, err error, observed time.T
 	return true
 }
 
-// SetListed stores the UIDs of a list of all pods that began at observed. For every other pod the
-// list counts as a read without sandboxes and containers. SetListed deletes those pods' entries,
-// so that a Cache holds no more pods than the runtime does. It keeps newer reads. The listed pods
-// are marked as present; Set stores their statuses.
+// SetListed stores the UIDs in a list that contains all pods that began at observed. For every
+// other pod the list counts as a read without sandboxes and containers. SetListed deletes those
+// pods' entries, so that a Cache holds no more pods than the runtime does. It keeps newer reads.
+// The listed pods are marked as present; Set stores their statuses.
 func (c *Cache) SetListed(uids []types.UID, observed time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -90,8 +90,8 @@ func (c *Cache) SetListed(uids []types.UID, observed time.Time) {
 	}
 }
 
-// Get returns the status of the pod's newest successful read, nil if there is none or the runtime
-// does not have the pod, and the newest read's error.
+// Get returns the status from the pod's newest successful read, nil if there is none or the
+// runtime does not have the pod, and the newest read's error.
 func (c *Cache) Get(uid types.UID) (*PodStatus, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -156,7 +156,7 @@ func (c *Cache) newer(uid types.UID, since time.Time) (status *PodStatus, ok boo
 	return e.status, true, nil
 }
 
-// leave ends a wait. If the entry was created for waiting goroutines, the last of them deletes it.
+// leave ends a wait. If the entry was created for waiting goroutines, the last one deletes it.
 func (c *Cache) leave(uid types.UID, updated chan struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -1,5 +1,5 @@
 // Package runtime describes a node as its container runtime reports it: sandboxes, containers, and
-// the status of one pod made of both.
+// the pod status made from both.
 //
 // The types are plain values with no connection to a runtime. Package runtime/cri converts CRI
 // responses to them; package actions decides on them; tests write them as literals.
@@ -13,7 +13,7 @@
 //
 // # Ownership
 //
-// The creator of a *PodStatus may modify it until it passes it on; after that it is read-only. No
+// Whoever creates a *PodStatus may modify it until it passes it on; after that it is read-only. No
 // function in this module modifies a status that was passed to it, and all methods here may be
 // called concurrently.
 package runtime

@@ -5,8 +5,8 @@ import (
 )
 
 // Equal reports whether two statuses describe the same state. It ignores when they were read and
-// the time zones of their times. A status without sandboxes and containers equals nil: the runtime
-// has no object of the pod.
+// the time zones in their times. A status without sandboxes and containers equals nil: the runtime
+// has no object for the pod.
 func (s *PodStatus) Equal(other *PodStatus) bool {
 	if s.Empty() || other.Empty() {
 		return s.Empty() && other.Empty()

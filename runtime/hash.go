@@ -7,14 +7,14 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// HashContainer returns the hash of the parts of a container's spec that
+// HashContainer returns a hash over those parts in a container's spec that
 // cannot change without a new container: its name and image. A kubelet records
-// the same value in the container's annotation io.kubernetes.container.hash,
-// so containers started by a kubelet can be adopted as they are.
+// the same value in the container's annotation io.kubernetes.container.hash, so
+// containers started by a kubelet can be adopted as they are.
 //
-// The two fields are named here one by one: a field added to the Kubernetes
-// API never changes the hash, and an upgrade of podsync never restarts a
-// container (kubernetes #63814, #124220).
+// The two fields are named here one by one: a field added to the Kubernetes API
+// never changes the hash, and a podsync upgrade never restarts a container
+// (kubernetes #63814, #124220).
 //
 // HashContainer does not allocate for names and images that need no JSON
 // escaping, which valid ones never do. A nil container has the hash 0.
@@ -29,9 +29,9 @@ func HashContainer(c *v1.Container) uint64 {
 	return uint64(addByte(h, ']'))
 }
 
-// The hash is the 32-bit FNV-1a of the text "([]uint8)[123 34 105 ...]": apimachinery's util/dump
-// prints the JSON object of image and name this way, as a byte slice. HashContainer never builds
-// this text. hashOfImageKey is the hash state after `{"image":"`.
+// The hash is the 32-bit FNV-1a hash over the text "([]uint8)[123 34 105 ...]": apimachinery's
+// util/dump prints the JSON object with image and name this way, as a byte slice. HashContainer
+// never builds this text. hashOfImageKey is the hash state after `{"image":"`.
 const (
 	hashOfImageKey uint32 = 0x323ecb63
 	fnvPrime       uint32 = 16777619

@@ -2,7 +2,7 @@ package runtime
 
 import v1 "k8s.io/api/core/v1"
 
-// Labels that identify the pod of a sandbox or container. A kubelet writes the same labels, and log
+// Labels that identify a sandbox's or container's pod. A kubelet writes the same labels, and log
 // shippers, crictl and monitoring read them.
 const (
 	LabelPodName       = "io.kubernetes.pod.name"
@@ -14,7 +14,7 @@ const (
 // Annotations of a container. With them, a later agent that does not have the pod's spec can judge
 // and stop the container. A kubelet writes the same annotations.
 const (
-	// AnnotationHash is the HashContainer of the spec, in lower-case hexadecimal.
+	// AnnotationHash is HashContainer for the spec, in lower-case hexadecimal.
 	AnnotationHash = "io.kubernetes.container.hash"
 	// AnnotationRestartCount is the attempt, in decimal.
 	AnnotationRestartCount = "io.kubernetes.container.restartCount"
@@ -24,7 +24,7 @@ const (
 	AnnotationTerminationMessagePolicy = "io.kubernetes.container.terminationMessagePolicy"
 	// AnnotationPreStopHandler is the v1.LifecycleHandler to run before a stop, as JSON.
 	AnnotationPreStopHandler = "io.kubernetes.container.preStopHandler"
-	// AnnotationPorts is the list of v1.ContainerPort, as JSON.
+	// AnnotationPorts is the v1.ContainerPort list, as JSON.
 	AnnotationPorts = "io.kubernetes.container.ports"
 	// AnnotationDeletionGracePeriod and AnnotationTerminationGracePeriod are the
 	// pod's grace periods in seconds, absent when the pod has none.
@@ -47,7 +47,7 @@ const (
 	AnnotationConfigSeen = "kubernetes.io/config.seen"
 )
 
-// The pod sources of a kubelet, as values of AnnotationConfigSource.
+// A kubelet's pod sources, as AnnotationConfigSource values.
 const (
 	ConfigSourceAPI  = "api"
 	ConfigSourceFile = "file"

@@ -13,11 +13,12 @@ func IsSidecar(c *v1.Container) bool {
 	return c.RestartPolicy != nil && *c.RestartPolicy == v1.ContainerRestartPolicyAlways
 }
 
-// systemCritical is the priority of system-cluster-critical; only system-node-critical is higher.
+// systemCritical is system-cluster-critical's priority; only system-node-critical is higher.
 const systemCritical = 2_000_000_000
 
-// IsCritical reports whether the node depends on the pod: a static pod, its mirror pod, or a pod with the priority of
-// system-cluster-critical or higher. Critical pods are not evicted, preempt other pods, and do not swap.
+// IsCritical reports whether the node depends on the pod: a static pod, its mirror pod, or a pod with
+// system-cluster-critical's priority or a higher one. Critical pods are not evicted, preempt other pods, and do not
+// swap.
 func IsCritical(pod *v1.Pod) bool {
 	_, mirror := pod.Annotations[v1.MirrorPodAnnotationKey]
 	return mirror || IsStatic(pod) || pod.Spec.Priority != nil && *pod.Spec.Priority >= systemCritical

@@ -10,7 +10,7 @@ import (
 // created with or last resized to. The component that sets them records them, because a runtime
 // reports values rounded to the cgroup precision. Zero means none.
 type ContainerResources struct {
-	// CPURequest and CPULimit are in thousandths of a CPU.
+	// CPURequest and CPULimit are in milli-CPUs.
 	CPURequest int64 `json:"cpuRequest,omitempty"`
 	CPULimit   int64 `json:"cpuLimit,omitempty"`
 	// MemoryRequest and MemoryLimit are in bytes.
@@ -18,8 +18,8 @@ type ContainerResources struct {
 	MemoryLimit   int64 `json:"memoryLimit,omitempty"`
 }
 
-// ResourcesOf returns the resources with which a container in a pod is created. If the container has
-// no limit of its own, the limit for the pod applies (KEP-2837).
+// ResourcesOf returns the resources with which a pod's container is created. If the container has no
+// limit of its own, the limit for the pod applies (KEP-2837).
 func ResourcesOf(pod *v1.PodSpec, c *v1.Container) ContainerResources {
 	whole := &v1.ResourceRequirements{}
 	if pod.Resources != nil {
@@ -35,7 +35,7 @@ func ResourcesOf(pod *v1.PodSpec, c *v1.Container) ContainerResources {
 // ReportedResources are the resources that a runtime reads from a container's cgroup, rounded to
 // the cgroup precision. Nil means that the runtime did not report the value.
 type ReportedResources struct {
-	// CPURequest and CPULimit are in thousandths of a CPU.
+	// CPURequest and CPULimit are in milli-CPUs.
 	CPURequest *int64 `json:"cpuRequest,omitempty"`
 	CPULimit   *int64 `json:"cpuLimit,omitempty"`
 	// MemoryRequest and MemoryLimit are in bytes.

@@ -50,7 +50,7 @@ func (s SandboxState) String() string {
 	return "not ready"
 }
 
-// NamespaceMode is which containers share a namespace of a sandbox, as in CRI's NamespaceMode. The zero value is
+// NamespaceMode is which containers share a sandbox's namespace, as in CRI's NamespaceMode. The zero value is
 // NamespacePod.
 type NamespaceMode uint8
 
@@ -61,7 +61,7 @@ const (
 	NamespaceContainer
 	// NamespaceNode is the node's namespace.
 	NamespaceNode
-	// NamespaceTarget is the namespace of another, named container.
+	// NamespaceTarget is another, named container's namespace.
 	NamespaceTarget
 )
 

@@ -6,18 +6,18 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// PodStatus is one snapshot of a pod as a runtime reports it: all its sandboxes and containers,
+// PodStatus is one pod snapshot as a runtime reports it: all its sandboxes and containers,
 // including dead ones.
 //
-// A nil *PodStatus means that the runtime has no object of the pod. All methods accept nil.
+// A nil *PodStatus means that the runtime has no object for the pod. All methods accept nil.
 type PodStatus struct {
 	UID       types.UID
 	Name      string
 	Namespace string
-	// Sandboxes are all sandboxes of the pod that the runtime still has. The order matters only for
+	// Sandboxes are all the pod's sandboxes that the runtime still has. The order matters only for
 	// equal attempts: the first counts as newer.
 	Sandboxes []SandboxStatus
-	// Containers are all containers in the pod that the runtime still has, in all sandboxes. The
+	// Containers are all the pod's containers that the runtime still has, in all sandboxes. The
 	// order matters only for equal attempts with one name: the running container counts as
 	// newer, otherwise the first.
 	Containers []ContainerStatus
@@ -28,7 +28,7 @@ type PodStatus struct {
 
 // SandboxStatus is one pod sandbox as a runtime reports it.
 type SandboxStatus struct {
-	// ID is the runtime's identifier of the sandbox.
+	// ID is the runtime's identifier for the sandbox.
 	ID string
 	// State is whether containers can be started in the sandbox.
 	State SandboxState
@@ -60,27 +60,27 @@ type ContainerStatus struct {
 	// State is the container's state.
 	State ContainerState
 	// Attempt counts the containers with this name in the pod, from 0. It is
-	// the restart count of the Kubernetes API.
+	// the restart count in the Kubernetes API.
 	Attempt uint32
 	// ExitCode is the process's exit code. It is meaningful only if State is ContainerExited.
 	ExitCode int32
-	// SpecHash is the hash of the container's spec, recorded at creation; see HashContainer. Zero
-	// means that no hash was recorded; such a container counts as unchanged.
+	// SpecHash is the container spec's hash, recorded at creation; see HashContainer. Zero means
+	// that no hash was recorded; such a container counts as unchanged.
 	SpecHash uint64
 	// SandboxID is the sandbox in which the container was created. Empty means unknown; such a
-	// container counts as a container of the latest sandbox.
+	// container belongs to the latest sandbox.
 	SandboxID string
 	// ID identifies the container.
 	ID ContainerID
-	// Reason and Message are the runtime's explanation of the state, verbatim ("Completed",
+	// Reason and Message are how the runtime explains the state, verbatim ("Completed",
 	// "Error", "OOMKilled").
 	Reason  string
 	Message string
-	// CreatedAt, StartedAt and FinishedAt are times of the runtime's wall clock, zero if the event
+	// CreatedAt, StartedAt and FinishedAt are times on the runtime's wall clock, zero if the event
 	// has not happened or is unknown. They never decide an order.
 	CreatedAt, StartedAt, FinishedAt time.Time
-	// Image is the requested image, ImageID the runtime's identifier of it, and ImageRef its digest,
-	// if it has one.
+	// Image is the requested image, ImageID the runtime's identifier for it, and ImageRef its
+	// digest, if it has one.
 	Image, ImageID, ImageRef string
 	// Resources are the resources in effect in the running container, nil if unknown; see
 	// ContainerResources.
@@ -88,7 +88,7 @@ type ContainerStatus struct {
 	// Reported are the resources that the runtime reports, nil if it reports none. No decision
 	// depends on them.
 	Reported *ReportedResources
-	// User is the user of the container's first process, nil if the runtime does not report it.
+	// User is the container's first process's user, nil if the runtime does not report it.
 	User *ContainerUser
 	// StopSignal is the container's stop signal, in the API's form ("SIGTERM"), empty if the
 	// runtime does not report it.
@@ -97,7 +97,7 @@ type ContainerStatus struct {
 
 // ContainerUser is the user and groups of a process.
 type ContainerUser struct {
-	// UID and GID are numbers of the container's user namespace.
+	// UID and GID are numbers in the container's user namespace.
 	UID int64 `json:"uid"`
 	GID int64 `json:"gid"`
 	// Groups are the supplemental groups.
@@ -161,7 +161,7 @@ func (c *ContainerStatus) In(sb *SandboxStatus) bool {
 // A created container is Live, because a start that timed out can still happen.
 func (c *ContainerStatus) Live() bool { return c != nil && c.State != ContainerExited }
 
-// Live reports whether any part of the pod is alive: a Live container or a ready sandbox.
+// Live reports whether any pod part is alive: a Live container or a ready sandbox.
 func (s *PodStatus) Live() bool {
 	if s == nil {
 		return false
@@ -179,8 +179,8 @@ func (s *PodStatus) Live() bool {
 	return false
 }
 
-// IPs returns the pod's addresses, the primary first. They are those of its active sandbox. The
-// slice belongs to the status.
+// IPs returns the pod's addresses, the primary first. They are its active sandbox's. The slice
+// belongs to the status.
 func (s *PodStatus) IPs() []string {
 	if sb := s.ActiveSandbox(); sb != nil && sb.Network != nil {
 		return sb.Network.IPs

@@ -19,39 +19,39 @@ import (
 type Input struct {
 	// Pod is the pod, required.
 	Pod *v1.Pod
-	// Attempt counts the pod's sandboxes, from 0. Runtimes reserve a name that consists of the
-	// pod's name and the attempt, so the attempt must increase.
+	// Attempt counts the pod's sandboxes, from 0. Runtimes reserve a name made from the pod's
+	// name and the attempt, so the attempt must increase.
 	Attempt uint32
 
-	// Hostname is the pod's hostname. The zero value means the result of [GeneratePodHostname] for the pod and
+	// Hostname is the pod's hostname. The zero value means what [GeneratePodHostname] returns for the pod and
 	// ClusterDomain. It is not used for a pod on the node's network.
 	Hostname Hostname
-	// ClusterDomain is the DNS domain of the cluster, such as "cluster.local".
+	// ClusterDomain is the cluster's DNS domain, such as "cluster.local".
 	ClusterDomain string
 	// DNS is the pod's resolver configuration; see [GetPodDNS]. If it is nil, the runtime uses the node's.
 	DNS *runtimeapi.DNSConfig
 
-	// CgroupParent is the parent cgroup of the sandbox, in the form of the runtime's cgroup driver. If
-	// it is empty, the runtime chooses the parent.
+	// CgroupParent is the sandbox's parent cgroup, in the form of the runtime's cgroup driver. If it
+	// is empty, the runtime chooses the parent.
 	CgroupParent string
-	// NoCPUQuota turns the enforcement of CPU limits off.
+	// NoCPUQuota turns CPU limits off.
 	NoCPUQuota bool
-	// CPUPeriod is the accounting period of CPU limits, 0 means 100 ms.
+	// CPUPeriod is the accounting period for CPU limits, 0 means 100 ms.
 	CPUPeriod time.Duration
 
-	// LogsRoot is the directory of the logs of all pods, "" means DefaultLogsRoot.
+	// LogsRoot is the directory for all pod logs, "" means DefaultLogsRoot.
 	LogsRoot string
-	// UserNamespace maps the IDs of a pod with spec.hostUsers false (KEP-127) and
-	// is then required. It is not used for other pods.
+	// UserNamespace maps the IDs for a pod with spec.hostUsers false (KEP-127)
+	// and is then required. It is not used for other pods.
 	UserNamespace *runtimeapi.UserNamespace
 	// ExtraGroups are supplemental groups that the pod's volumes need.
 	ExtraGroups []int64
-	// Labels are added to those of the pod, such as the owning agent's label. They take
+	// Labels are added to the pod's, such as the owning agent's label. They take
 	// precedence over the pod's labels, but not over those that identify the pod.
 	Labels map[string]string
 }
 
-// GeneratePodSandboxConfig returns the pod's sandbox configuration. An error names the invalid field in the pod or of the input.
+// GeneratePodSandboxConfig returns the pod's sandbox configuration. An error names the invalid field in the pod or the input.
 func GeneratePodSandboxConfig(in Input) (*runtimeapi.PodSandboxConfig, error) {
 	if in.Pod == nil {
 		return nil, errors.New("sandbox: Input.Pod is required")
@@ -98,8 +98,8 @@ func (in *Input) config() (*runtimeapi.PodSandboxConfig, error) {
 }
 
 // maxMetadata limits the labels and annotations of a sandbox, in bytes. The runtime returns those of all sandboxes in one
-// message of at most 16 MiB; an agent that cannot read it knows no pod. The limit leaves room for two sandboxes of each of
-// a kubelet's 110 pods.
+// message with at most 16 MiB; an agent that cannot read it knows no pod. The limit leaves room for two sandboxes for each
+// pod among a kubelet's 110.
 const maxMetadata = 64 << 10
 
 func size(values map[string]string) (bytes int) {
@@ -148,10 +148,9 @@ func (in *Input) labels() map[string]string {
 	return labels
 }
 
-// BuildPodLogsDirectory returns the directory of the pod's logs below root, where ""
-// means DefaultLogsRoot: <root>/<namespace>_<name>_<uid>. Log shippers read the
-// pod's identity from it. pod is required. It is an error if one of the three is empty or
-// could lead out of root.
+// BuildPodLogsDirectory returns the pod's log directory below root, where "" means
+// DefaultLogsRoot: <root>/<namespace>_<name>_<uid>. Log shippers read the pod's identity
+// from it. pod is required. It is an error if any is empty or could lead outside root.
 func BuildPodLogsDirectory(root string, pod *v1.Pod) (string, error) {
 	if pod == nil {
 		return "", errors.New("log directory: the pod is nil")

@@ -10,12 +10,12 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// GetPodDNS returns the resolver configuration of a pod: the one of its dnsPolicy, with its dnsConfig
-// added (KEP-504), truncated to a resolver's limits. The warnings, in a fixed order, report parts
-// that could not be applied; the configuration is usable nevertheless.
+// GetPodDNS returns a pod's resolver configuration: the one for its dnsPolicy, with its dnsConfig added (KEP-504),
+// truncated to a resolver's limits. The warnings, in a fixed order, report parts that could not be applied; the
+// configuration is usable nevertheless.
 //
-// The node's settings come first, then the pod's. Servers and searches that are listed twice are kept once. An option of
-// the pod replaces the node's option with the same name. The lists' order is preserved.
+// The node's settings come first, then the pod's. Servers and searches that are listed twice are kept once. A pod's
+// option replaces the node's option with the same name. The lists' order is preserved.
 //
 // pod is required. An unknown dnsPolicy is an error; an empty one is ClusterFirst, the
 // API's default.
@@ -78,7 +78,7 @@ func base(n *NodeDNS, source dnsSource, namespace string) *runtimeapi.DNSConfig 
 			Servers:  slices.Clone(n.ClusterServers),
 			Searches: unique(append(clusterSearches(n, namespace), n.Searches...)),
 			// Names with fewer dots are tried with the search domains first: enough
-			// for name.namespace.svc.<two parts of a domain>.
+			// for name.namespace.svc.<two domain parts>.
 			Options: []string{"ndots:5"},
 		}
 	case fromNode:
@@ -92,7 +92,7 @@ func base(n *NodeDNS, source dnsSource, namespace string) *runtimeapi.DNSConfig 
 }
 
 // outsideZones returns the servers without a zone. A zone, as in fe80::1%eth0, names an interface of the node, which a
-// pod with a network of its own does not have (kubernetes #140844).
+// pod with its own network does not have (kubernetes #140844).
 func outsideZones(servers []string) []string {
 	return slices.DeleteFunc(slices.Clone(servers), func(s string) bool { return strings.Contains(s, "%") })
 }

@@ -13,13 +13,15 @@ import (
 const (
 	maxNameservers = 3
 	maxSearches    = 32
-	// maxSearchLine is the maximum length of all search domains, with a space between them.
+	// maxSearchLine is the maximum length for all search domains, with a space between
+	// them.
 	maxSearchLine = 2048
-	// maxSearch is the maximum length of a domain: some resolvers abort on a longer one.
+	// maxSearch is the maximum length for a domain: some resolvers abort on a longer
+	// one.
 	maxSearch = validation.DNS1123SubdomainMaxLength
 )
 
-// DNSWarningKind is the kind of a [DNSWarning].
+// DNSWarningKind is a [DNSWarning]'s kind.
 type DNSWarningKind uint8
 
 const (
@@ -40,7 +42,7 @@ type DNSWarning struct {
 	Applied, Omitted []string
 }
 
-// Reason returns the reason for a kubelet's event about the warning.
+// Reason returns a kubelet's event reason for the warning.
 func (w DNSWarning) Reason() string {
 	if w.Kind == ClusterDNSMissing {
 		return "MissingClusterDNS"
@@ -61,7 +63,7 @@ func (w DNSWarning) String() string {
 	return "unknown warning"
 }
 
-// cut removes the parts of config that exceed the limits.
+// cut removes what exceeds the limits from config.
 func cut(config *runtimeapi.DNSConfig) []DNSWarning {
 	var warnings []DNSWarning
 	if all := config.Servers; len(all) > maxNameservers {

@@ -5,9 +5,9 @@
 //
 // # Defaults
 //
-// This package sets no API defaults. One of them matters: like a kubelet, it describes the namespaces, users, groups
-// and SELinux label of a sandbox only if the spec.securityContext of the pod is not nil. The caller must set the
-// defaults of a pod that no API server has admitted (the API's default is an empty object).
+// This package sets no API defaults. One matters: like a kubelet, it describes the namespaces, users, groups and SELinux
+// label for a sandbox only if the pod's spec.securityContext is not nil. The caller must set the defaults of a pod that no
+// API server has admitted (the API's default is an empty object).
 //
 // # Ownership
 //
@@ -21,7 +21,7 @@
 //
 // # Limits
 //
-// Linux only: Windows containers, and the windows part of the message, are not supported.
+// Linux only: Windows containers, and the message's windows part, are not supported.
 package sandbox
 
 // Where each rule lives:

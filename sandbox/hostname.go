@@ -10,9 +10,9 @@ import (
 )
 
 const (
-	// maxHostname is the length of a DNS label (RFC 1123).
+	// maxHostname is a DNS label's length (RFC 1123).
 	maxHostname = validation.DNS1123LabelMaxLength
-	// maxKernelHostname is the maximum length of a name in Linux (HOST_NAME_MAX).
+	// maxKernelHostname is the maximum name length in Linux (HOST_NAME_MAX).
 	maxKernelHostname = 64
 )
 
@@ -20,7 +20,7 @@ const (
 type Hostname struct {
 	// Host is the hostname, without a domain.
 	Host string
-	// Domain is the domain of the pod's own DNS name, empty if it has none.
+	// Domain is the domain in the pod's own DNS name, empty if it has none.
 	Domain string
 }
 
@@ -33,8 +33,8 @@ func (h Hostname) FQDN() string {
 }
 
 // Kernel returns the hostname that the kernel reports in the pod: the FQDN if the pod requests it
-// (spec.setHostnameAsFQDN) and has a domain, and Host otherwise. An FQDN of more than 64 characters is an error with a
-// kubelet's text, because Linux does not support it.
+// (spec.setHostnameAsFQDN) and has a domain, and Host otherwise. An FQDN with more than 64 characters is an error with
+// a kubelet's text, because Linux does not support it.
 func (h Hostname) Kernel(pod *v1.Pod) (string, error) {
 	if pod == nil || pod.Spec.SetHostnameAsFQDN == nil || !*pod.Spec.SetHostnameAsFQDN || h.Domain == "" {
 		return h.Host, nil
@@ -49,7 +49,7 @@ func (h Hostname) Kernel(pod *v1.Pod) (string, error) {
 
 // GeneratePodHostname returns a pod's hostname.
 //
-// The host is spec.hostname, or else the pod's name, truncated to the 63 characters of a DNS label. The domain is
+// The host is spec.hostname, or else the pod's name, truncated to a DNS label's 63 characters. The domain is
 // <subdomain>.<namespace>.svc.<clusterDomain> for a pod with a spec.subdomain. A spec.hostnameOverride (KEP-4762)
 // replaces both. GeneratePodHostname returns an error if a used name is not a DNS name.
 func GeneratePodHostname(pod *v1.Pod, clusterDomain string) (Hostname, error) {
@@ -91,8 +91,7 @@ func overridden(name string) (Hostname, error) {
 	return Hostname{Host: name}, nil
 }
 
-// host returns the part of the name before the domain. A pod's name is a DNS subdomain and may be longer than a
-// label.
+// host returns the name without the domain. A pod's name is a DNS subdomain and may be longer than a label.
 func host(pod *v1.Pod) (string, error) {
 	if name := pod.Spec.Hostname; name != "" {
 		return name, label("spec.hostname", name)

@@ -26,8 +26,8 @@ func (in *Input) linux() (*runtimeapi.LinuxPodSandboxConfig, error) {
 	}, nil
 }
 
-// security returns the security context of the sandbox's own process. It always has the runtime's default seccomp
-// profile, whatever the containers request.
+// security returns the security context for the sandbox's own process. It always has the runtime's default
+// seccomp profile, whatever the containers request.
 func (in *Input) security() (*runtimeapi.LinuxSandboxSecurityContext, error) {
 	spec := &in.Pod.Spec
 	security := &runtimeapi.LinuxSandboxSecurityContext{
@@ -89,8 +89,8 @@ func sysctls(sc *v1.PodSecurityContext) map[string]string {
 	return settings
 }
 
-// dotted returns the name of a sysctl with dots between its parts, as runtimes require. The first separator in a name
-// separates its parts; the other character is then part of a name (sysctl.d(5)).
+// dotted returns a sysctl's name with dots between its parts, as runtimes require. The first separator in a name
+// separates its parts; the other character then belongs to a name (sysctl.d(5)).
 func dotted(name string) string {
 	i := strings.IndexAny(name, "./")
 	if i < 0 || name[i] == '.' {

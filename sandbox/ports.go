@@ -5,8 +5,8 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// portMappings returns the ports of the pod's regular containers, in the spec's
-// order. Ports of init containers are not mapped.
+// portMappings returns the ports for the pod's regular containers, in the
+// spec's order. Init containers' ports are not mapped.
 func portMappings(spec *v1.PodSpec) []*runtimeapi.PortMapping {
 	var mappings []*runtimeapi.PortMapping
 	for i := range spec.Containers {
@@ -15,7 +15,7 @@ func portMappings(spec *v1.PodSpec) []*runtimeapi.PortMapping {
 	return mappings
 }
 
-// appendPorts adds one container's ports. It omits a port that repeats an earlier port of the same container, by its name
+// appendPorts adds one container's ports. It omits a port that repeats an earlier port in the same container, by its name
 // or, without a name, in all fields, because the runtime would bind a host port twice.
 func appendPorts(mappings []*runtimeapi.PortMapping, ports []v1.ContainerPort) []*runtimeapi.PortMapping {
 	for i := range ports {

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// ParseResolvConf returns the servers, searches and options of a node's
-// resolv.conf; see resolv.conf(5). Of several search lines the last
+// ParseResolvConf returns the servers, searches and options in a node's
+// resolv.conf; see resolv.conf(5). If there are several search lines, the last
 // one counts; an option given again replaces the first. A domain line is passed
 // over, as a kubelet does, and so is a line that is not known.
 func ParseResolvConf(text string) NodeDNS {

@@ -7,7 +7,7 @@ import (
 	"github.com/podsync/podsync/internal/podresources"
 )
 
-// podAmounts returns the sum of a pod's container resources, without its overhead.
+// podAmounts adds up a pod's container resources, without its overhead.
 func podAmounts(spec *v1.PodSpec) linux.Amounts {
 	return linux.Amounts{
 		CPURequest:  podresources.Total(spec, podresources.Requests, v1.ResourceCPU),

@@ -11,15 +11,15 @@ type NodeDNS struct {
 	// [ParseResolvConf]. For a node without one, whose pods' lookups should end on the node, use
 	// Servers ["127.0.0.1"] and Searches ["."].
 	Servers, Searches, Options []string
-	// ClusterServers are the addresses of the cluster's DNS service. Without one,
-	// pods that ask for cluster DNS get the node's configuration, and a warning.
+	// ClusterServers are the cluster's DNS service addresses. Without one, pods
+	// that ask for cluster DNS get the node's configuration, and a warning.
 	ClusterServers []string
-	// ClusterDomain is the DNS domain of the cluster, such as "cluster.local".
+	// ClusterDomain is the cluster's DNS domain, such as "cluster.local".
 	// Without it the cluster's search domains are left out.
 	ClusterDomain string
 }
 
-// RuntimeClasses knows the runtime classes of the cluster.
+// RuntimeClasses knows the cluster's runtime classes.
 type RuntimeClasses interface {
 	// LookupRuntimeHandler returns the handler for the runtime class with that name,
 	// which may be empty for the runtime's default. A class that does not exist is an

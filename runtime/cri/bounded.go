@@ -7,12 +7,12 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// New returns a Client of any implementation of the two generated clients: a wrapper of a connection, or a runtime in the
-// same process, without gRPC. Its calls have the default Timeouts; [Timeouts.Client] returns a Client with others.
+// New returns a Client for any implementation with the two generated clients: a wrapper around a connection, or a runtime
+// in the same process, without gRPC. Its calls have the default Timeouts; [Timeouts.Client] returns a Client with others.
 //
 // An implementation without gRPC returns when the context of a call ends. Its errors may be any that [Classify] knows:
-// errors of package status, an *Error with a class, and those of package context. It returns errors.ErrUnsupported, or
-// the code Unimplemented, from calls that it does not have: an agent can do without GetContainerEvents, the calls for
+// errors from package status, an *Error with a class, and those from package context. It returns errors.ErrUnsupported,
+// or the code Unimplemented, from calls that it does not have: an agent can do without GetContainerEvents, the calls for
 // statistics and RuntimeConfig, for example. Close does nothing. The runtime's name is unknown, so pass it on, for
 // example as syncpod.Config.RuntimeName.
 func New(runtime runtimeapi.RuntimeServiceClient, image runtimeapi.ImageServiceClient) *Client {

@@ -22,16 +22,16 @@ type Config struct {
 	Endpoint string
 	// Timeouts limit the calls' duration.
 	Timeouts Timeouts
-	// MaxMessageBytes is the maximum size of a message sent or received. Default 16 MiB, as in a
-	// kubelet; gRPC's own 4 MiB are too few for a list of many containers. CRI lists all containers
-	// in one message, at 0.9 kB for each container of podsync, more with many labels, so the default
-	// suffices for about 19,000 containers. Beyond that, lists fail with ErrExhausted, and an agent
-	// that starts keeps waiting. The runtime has its own limit, 16 MiB in containerd. The response
-	// of an ExecSync is limited to 1 MiB, because a container controls its contents.
+	// MaxMessageBytes is the maximum message size. Default 16 MiB, as in a kubelet; gRPC's own 4 MiB
+	// are too few for a list with many containers. CRI lists all containers in one message, at
+	// 0.9 kB for each podsync container, more with many labels, so the default suffices for about
+	// 19,000 containers. Beyond that, lists fail with ErrExhausted, and an agent that starts keeps
+	// waiting. The runtime has its own limit, 16 MiB in containerd. An ExecSync's response is
+	// limited to 1 MiB, because a container controls its contents.
 	MaxMessageBytes int
-	// Dialer opens the connection instead of a dial to Endpoint. Default none.
+	// Dialer opens the connection, and Endpoint is not dialed. Default none.
 	Dialer func(context.Context) (net.Conn, error)
-	// Options are additional options of the connection, such as an interceptor for tracing.
+	// Options are additional connection options, such as an interceptor for tracing.
 	Options []grpc.DialOption
 }
 
@@ -46,7 +46,7 @@ const (
 	handshake = 5 * time.Second
 )
 
-// Client is a connection to a container runtime: the generated clients of both CRI services on one
+// Client is a connection to a container runtime: the generated clients for both CRI services on one
 // gRPC connection, with timeouts on every call and automatic reconnection.
 //
 // Its methods return the generated clients' errors, with texts that package foreign has bounded; use
@@ -84,9 +84,9 @@ func Dial(ctx context.Context, c Config) (*Client, error) {
 	return client, nil
 }
 
-// NewClient returns a Client that uses the caller's connection, with the message sizes of that connection. Its calls have
-// the default Timeouts; for others, pass a connection of [Timeouts.Conn]. It makes no call, so it does not know the
-// runtime's name: pass the name on, for example as syncpod.Config.RuntimeName.
+// NewClient returns a Client that uses the caller's connection, with that connection's message sizes. Its calls have the
+// default Timeouts; for others, pass a connection of [Timeouts.Conn]. It makes no call, so it does not know the runtime's
+// name: pass the name on, for example as syncpod.Config.RuntimeName.
 func NewClient(conn grpc.ClientConnInterface) *Client {
 	if _, timed := conn.(timedConn); !timed {
 		conn = Timeouts{}.Conn(conn)
@@ -105,7 +105,7 @@ func newClient(conn grpc.ClientConnInterface) *Client {
 	}
 }
 
-// Validate returns an error for a Client that lacks one of the two services.
+// Validate returns an error for a Client that lacks either service.
 func (c *Client) Validate() error {
 	if c.RuntimeServiceClient == nil || c.ImageServiceClient == nil {
 		return errors.New("not connected: make it with cri.Dial, cri.NewClient or cri.New")
@@ -113,14 +113,14 @@ func (c *Client) Validate() error {
 	return nil
 }
 
-// PodDialer returns the function that connects to ports of the runtime's pods, if the connection, or the RuntimeServiceClient
-// passed to New, brings one as a method DialPod: the connections of critest do, because no network leads to pods in memory.
-// It is nil otherwise.
+// PodDialer returns the function that connects to the runtime's pod ports, if the connection, or the RuntimeServiceClient
+// passed to New, brings one as a method DialPod: critest's connections do, because no network leads to pods in memory. It is
+// nil otherwise.
 func (c *Client) PodDialer() func(ctx context.Context, network, address string) (net.Conn, error) {
 	return podDialer(c.pods)
 }
 
-// podDialer returns the DialPod of a connection or an implementation, or that of the Client it is, nil if it has none.
+// podDialer returns a connection's or an implementation's DialPod, or that of the Client it is, nil if it has none.
 func podDialer(of any) func(ctx context.Context, network, address string) (net.Conn, error) {
 	switch d := of.(type) {
 	case timedConn:
@@ -152,7 +152,7 @@ func (c *Client) RuntimeName() string { return c.version.GetRuntimeName() }
 // RuntimeVersion returns the version that the runtime reported to Dial.
 func (c *Client) RuntimeVersion() string { return c.version.GetRuntimeVersion() }
 
-// dialer returns the function that opens the connection, and the name of the other end for errors.
+// dialer returns the function that opens the connection, and the other end's name for errors.
 func (c Config) dialer() (dial func(context.Context, string) (net.Conn, error), name string, err error) {
 	if c.Dialer != nil {
 		return func(ctx context.Context, _ string) (net.Conn, error) { return c.Dialer(ctx) }, "runtime", nil

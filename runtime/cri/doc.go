@@ -1,11 +1,10 @@
-// Package cri connects to a container runtime with CRI v1. It provides a connection with timeouts that survives
-// restarts of the runtime, error classes, and pod owners.
+// Package cri connects to a container runtime with CRI v1. It provides a connection with timeouts that survives runtime
+// restarts, error classes, and pod owners.
 //
-// [Dial] connects. Its result implements both generated CRI clients; most packages of this module
-// accept only the methods they need (such as [Execer]), so other clients and wrappers can be used too. Syncer, Loop and
-// Agent take a [Client]: [New] makes one of any implementation, also of one without gRPC, and [NewClient] of any
-// connection, with the same timeouts: without them, a call to
-// a runtime that hangs ends only with its context.
+// [Dial] connects. Its result implements both generated CRI clients; most packages in this module accept only the
+// methods they need (such as [Execer]), so other clients and wrappers can be used too. Syncer, Loop and Agent take a
+// [Client]: [New] makes one from any implementation, also without gRPC, and [NewClient] from any connection, with the
+// same timeouts: without them, a call to a runtime that hangs ends only with its context.
 //
 // # Errors
 //

@@ -9,14 +9,14 @@ import (
 	"strings"
 )
 
-// maxSocketPath is the maximum length of a unix socket's path. sun_path has 108 bytes on Linux and
-// Windows, 104 on the BSDs and macOS; one of them is the terminating zero.
+// maxSocketPath is the longest path for a unix socket. sun_path has 108 bytes on Linux and
+// Windows, 104 on the BSDs and macOS; one is the terminating zero.
 const maxSocketPath = 103
 
 // endpoint is a runtime's address.
 type endpoint struct {
 	network string // "unix" or "npipe"
-	address string // a path in the form of the operating system
+	address string // a path as the operating system writes it
 }
 
 // parseEndpoint parses the forms that kubelets and crictl accept. The error describes the

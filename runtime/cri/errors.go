@@ -12,7 +12,7 @@ import (
 	"github.com/podsync/podsync/runtime/foreign"
 )
 
-// Class is the meaning of a CRI call's error for the caller. A Class is itself an error. Test for it
+// Class is what a CRI call's error means for the caller. A Class is itself an error. Test for it
 // with errors.Is:
 //
 //	if errors.Is(err, cri.ErrNotFound) { ... }
@@ -21,8 +21,8 @@ type Class string
 // Error returns the class as text.
 func (c Class) Error() string { return string(c) }
 
-// The classes. Classify gives an error one of them. An error that joins several errors, such as those
-// of pulls with several credentials, has the class of each.
+// The classes. Classify gives an error its class. An error that joins several errors, such as those
+// from pulls with several credentials, has each class.
 const (
 	// ErrNotFound: the object does not exist. A stop or a remove treats this as success.
 	ErrNotFound Class = "not found"
@@ -57,15 +57,15 @@ const (
 	ErrUnknown Class = "unknown error"
 )
 
-// Error is an error of a CRI call with its class.
+// Error is an error from a CRI call with its class.
 type Error struct {
-	// Class is one of the constants above.
+	// Class is a constant from above.
 	Class Class
-	// Holder is the identifier of the object that holds the name, if Class is ErrNameReserved and
-	// the runtime reported it. Otherwise it is empty.
+	// Holder identifies the object that holds the name, if Class is ErrNameReserved and the
+	// runtime reported it. Otherwise it is empty.
 	Holder string
 	// Err is the error that the call returned. If its text was long or not printable, Err is another
-	// error of the same code, with a text that package foreign has bounded.
+	// error with the same code, with a text that package foreign has bounded.
 	Err error
 }
 
@@ -80,10 +80,9 @@ func (e *Error) Error() string {
 // Unwrap lets errors.Is find the class, and errors.As the underlying error.
 func (e *Error) Unwrap() []error { return []error{e.Class, e.Err} }
 
-// Classify returns err with its class. It returns nil for nil, and an error that has a class
-// unchanged. errors.ErrUnsupported has the class ErrUnimplemented. It distinguishes errors of a generated CRI client, plain or wrapped, by their gRPC
-// code and, where runtimes use the codes inconsistently, by their text; no other code interprets
-// either.
+// Classify returns err with its class. It returns nil for nil, and an error that has a class unchanged. errors.ErrUnsupported has
+// the class ErrUnimplemented. It distinguishes errors from a generated CRI client, plain or wrapped, by their gRPC code and,
+// where runtimes use the codes inconsistently, by their text; no other code interprets either.
 func Classify(err error) error {
 	var class Class
 	if err == nil || errors.As(err, &class) {
@@ -93,16 +92,16 @@ func Classify(err error) error {
 	return &Error{Class: class, Holder: foreign.Word(holder), Err: boundText(err)}
 }
 
-// Ambiguous reports whether err leaves the outcome of the call unknown: the call may have had its
-// effect, or may still have it. Only an inspection of the runtime shows which.
+// Ambiguous reports whether err leaves the call's outcome unknown: the call may have had its
+// effect, or may still have it. Only the runtime shows which.
 func Ambiguous(err error) bool {
 	err = Classify(err)
 	return errors.Is(err, ErrDeadline) || errors.Is(err, ErrUnavailable) || errors.Is(err, ErrCanceled) ||
 		errors.Is(err, ErrNameReserved) || errors.Is(err, ErrAlreadyExists)
 }
 
-// IgnoreNotFound returns nil for an error of class ErrNotFound, and otherwise the classified error.
-// Use it for the result of a stop or a remove.
+// IgnoreNotFound returns nil for an error in the class ErrNotFound, and otherwise the classified
+// error. Use it for a stop's or a removal's result.
 func IgnoreNotFound(err error) error {
 	if err = Classify(err); errors.Is(err, ErrNotFound) {
 		return nil
@@ -121,7 +120,8 @@ func classOf(err error) (class Class, holder string) {
 	return classOfCode(s.Code()), ""
 }
 
-// classOfPlain returns the class of an error without a gRPC status, such as one of a client without a connection.
+// classOfPlain returns the class for an error without a gRPC status, such as one from a client without a
+// connection.
 func classOfPlain(err error) Class {
 	switch {
 	case errors.Is(err, context.Canceled):
@@ -170,7 +170,8 @@ func classOfCode(c codes.Code) Class {
 	return ErrUnknown
 }
 
-// classOfText returns the class of a known error text. Runtimes send these texts with a generic code.
+// classOfText returns the class for a known error text. Runtimes send these texts with a generic
+// code.
 func classOfText(text string) (class Class, holder string) {
 	lower := strings.ToLower(text)
 	switch {
@@ -211,7 +212,7 @@ func saysNotFound(lower string) bool {
 	return false
 }
 
-// cutObject removes the kind of object from the beginning of a text.
+// cutObject removes the object kind with which a text begins.
 func cutObject(text string) (rest string, ok bool) {
 	for _, kind := range []string{"container", "pod sandbox", "sandbox", "image"} {
 		if rest, ok := strings.CutPrefix(text, kind); ok {

@@ -9,20 +9,20 @@ import (
 )
 
 const (
-	// maxExecAnswer is the maximum size of an ExecSync response, in bytes. A container controls how
-	// much its probes and handlers print, and the agent uses only the end of it.
+	// maxExecAnswer is the largest ExecSync response, in bytes. A container controls how much its
+	// probes and handlers print, and the agent uses only its end.
 	maxExecAnswer = 1 << 20
-	// parallelExecAnswers is the maximum number of ExecSync responses received at a time.
+	// parallelExecAnswers limits how many ExecSync responses are received at a time.
 	parallelExecAnswers = 4
-	// streamWindow is how many bytes of a response the runtime may send before the client receives
-	// it. It is the minimum that gRPC lets a client set. A window that grows by itself grows to
-	// 16 MiB for each call.
+	// streamWindow is how many response bytes the runtime may send before the client receives it.
+	// It is the minimum that gRPC lets a client set. A window that grows by itself grows to 16 MiB
+	// for each call.
 	streamWindow = 64 << 10
 	connWindow   = 1 << 20
 )
 
-// execAnswers limits the memory for the responses of all ExecSync calls of a connection. It does not
-// limit the number of calls: commands that hang delay no other command.
+// execAnswers limits the memory for all ExecSync responses on a connection. It does not limit how
+// many calls run: commands that hang delay no other command.
 type execAnswers chan struct{}
 
 // intercept makes an ExecSync call as a stream, so that it can wait before it receives the response.

@@ -11,7 +11,7 @@ import (
 // RunPodSandbox calls RunPodSandbox. If CRI-O has not responded within 10 s, the request is
 // repeated concurrently, and again later, because CRI-O may block a request for a reserved name;
 // the first success is returned, or else the response to the first request. This requires a client
-// of Dial, which knows the runtime's name.
+// from Dial, which knows the runtime's name.
 func (c *Client) RunPodSandbox(ctx context.Context, in *runtimeapi.RunPodSandboxRequest, opts ...grpc.CallOption) (*runtimeapi.RunPodSandboxResponse, error) {
 	ask := func(ctx context.Context) (*runtimeapi.RunPodSandboxResponse, error) {
 		return c.RuntimeServiceClient.RunPodSandbox(ctx, in, opts...)
@@ -25,7 +25,7 @@ func (c *Client) RunPodSandbox(ctx context.Context, in *runtimeapi.RunPodSandbox
 // CreateContainer calls CreateContainer. If CRI-O has not responded within 10 s, the request is
 // repeated concurrently, and again later, because CRI-O may block a request for a reserved name;
 // the first success is returned, or else the response to the first request. This requires a client
-// of Dial, which knows the runtime's name.
+// from Dial, which knows the runtime's name.
 func (c *Client) CreateContainer(ctx context.Context, in *runtimeapi.CreateContainerRequest, opts ...grpc.CallOption) (*runtimeapi.CreateContainerResponse, error) {
 	ask := func(ctx context.Context) (*runtimeapi.CreateContainerResponse, error) {
 		return c.RuntimeServiceClient.CreateContainer(ctx, in, opts...)
@@ -43,8 +43,8 @@ func (c *Client) stalls() bool { return c.RuntimeName() == "cri-o" }
 // firstInsistence is the time until the first repeated request.
 const firstInsistence = 10 * time.Second
 
-// insist calls ask, and repeats it concurrently with growing pauses, until one of the requests has
-// succeeded or the first has failed.
+// insist calls ask, and repeats it concurrently with growing pauses, until a request has succeeded or
+// the first has failed.
 //
 // CRI-O does not reject a request for an object that another request is creating; it blocks until
 // the caller's deadline, even if the other caller was killed. But it responds to a request that

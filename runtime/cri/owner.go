@@ -10,23 +10,23 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// LabelOwner is the label on every sandbox and container that podsync creates. Its value is the name
-// of the agent that created the object.
+// LabelOwner is the label on every sandbox and container that podsync creates. Its value names the
+// agent that created the object.
 //
 // The Kubernetes API would reject the key, on purpose: it has two slashes. A sandbox also carries
 // its pod's labels, and no pod may claim another agent's mark. A runtime accepts any text as a
 // label.
 const LabelOwner = "podsync.io/agent/owner"
 
-// DefaultOwner is the name of an agent for which no name is configured.
+// DefaultOwner names an agent for which no name is configured.
 const DefaultOwner = "podsync"
 
-// Owner determines which sandboxes and containers of a runtime belong to this agent. The agent
+// Owner determines which sandboxes and containers in a runtime belong to this agent. The agent
 // ignores all others, because several agents may share one runtime (kubernetes #97190). The zero
 // Owner is the agent "podsync".
 type Owner struct {
-	// Name marks the objects that this agent creates. It is a Kubernetes label value of at most 63
-	// characters. Two agents on one runtime need different names. Default DefaultOwner.
+	// Name marks the objects that this agent creates. It is a Kubernetes label value with at most
+	// 63 characters. Two agents on one runtime need different names. Default DefaultOwner.
 	Name string
 	// AdoptUnmarked includes pods that have the Kubernetes pod labels and no agent's mark: a
 	// kubelet's pods. Never set it while that kubelet runs.
@@ -41,7 +41,7 @@ func (o Owner) Validate() error {
 	return nil
 }
 
-// Mark returns a copy of labels with the agent's mark.
+// Mark returns labels, copied, with the agent's mark.
 func (o Owner) Mark(labels map[string]string) map[string]string {
 	marked := make(map[string]string, len(labels)+1)
 	maps.Copy(marked, labels)

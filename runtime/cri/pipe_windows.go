@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// errPipeBusy is ERROR_PIPE_BUSY: all instances of the pipe are in use.
+// errPipeBusy is ERROR_PIPE_BUSY: all pipe instances are in use.
 const errPipeBusy = syscall.Errno(231)
 
 // dialPipe opens a named pipe for overlapped reads and writes. If the pipe is busy, dialPipe retries

@@ -8,10 +8,10 @@ import (
 )
 
 // The interfaces below are a container runtime's roles. They have the generated clients' signatures, so
-// runtimeapi.NewRuntimeServiceClient(conn), runtimeapi.NewImageServiceClient(conn), wrappers of them and a *Client
+// runtimeapi.NewRuntimeServiceClient(conn), runtimeapi.NewImageServiceClient(conn), their wrappers and a *Client
 // implement them.
 
-// identifier reports the name, version and condition of the runtime.
+// identifier reports the the runtime's name, version and condition.
 type identifier interface {
 	Version(context.Context, *runtimeapi.VersionRequest, ...grpc.CallOption) (*runtimeapi.VersionResponse, error)
 	Status(context.Context, *runtimeapi.StatusRequest, ...grpc.CallOption) (*runtimeapi.StatusResponse, error)

@@ -10,7 +10,7 @@ import (
 	"github.com/podsync/podsync/runtime/foreign"
 )
 
-// A boundedConn bounds the texts of the errors of all calls, so that no caller keeps or prints what a runtime, or a
+// A boundedConn bounds the error texts from all calls, so that no caller keeps or prints what a runtime, or a
 // registry or container behind it, has written without end.
 type boundedConn struct{ conn grpc.ClientConnInterface }
 
@@ -32,8 +32,8 @@ func (s boundedStream) SendMsg(m any) error { return boundText(s.ClientStream.Se
 func (s boundedStream) RecvMsg(m any) error { return boundText(s.ClientStream.RecvMsg(m)) }
 func (s boundedStream) CloseSend() error    { return boundText(s.ClientStream.CloseSend()) }
 
-// boundText returns err, or an error of the same code with a bounded text. That one has no details, because they have
-// any size, and CRI uses none.
+// boundText returns err, or an error with the same code with a bounded text. That one has no details, because they
+// have any size, and CRI uses none.
 //
 // An error that has a class keeps it, and its holder.
 func boundText(err error) error {

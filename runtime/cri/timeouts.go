@@ -9,17 +9,17 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// Timeouts limit the duration of a Client's calls, in addition to each call's context: a call ends
-// with the earlier of the two. A zero field means its default, a negative one no limit.
+// Timeouts limit how long a Client's calls take, in addition to each call's context: a call ends
+// with the earlier one. A zero field means its default, a negative one no limit.
 type Timeouts struct {
 	// Connect is how long Dial waits for the runtime's response. Default 10 s.
 	Connect time.Duration
-	// Call limits every call that has no field of its own. Default 2 min, as in a kubelet
+	// Call limits every call that has no own field. Default 2 min, as in a kubelet
 	// (runtimeRequestTimeout).
 	Call time.Duration
 	// RunPodSandbox limits a sandbox's creation, including its network. Default twice Call.
 	RunPodSandbox time.Duration
-	// StopSlack is added to the grace period of a StopContainer, and to the timeout for an
+	// StopSlack is added to a StopContainer's grace period, and to the timeout for an
 	// ExecSync. An ExecSync without a timeout has no limit. Default is Call.
 	StopSlack time.Duration
 	// PullImage limits a whole pull. Default none: a pull ends with its context.
@@ -66,7 +66,7 @@ func (t Timeouts) of(req any) time.Duration {
 	return t.Call
 }
 
-// withSlack adds slack to a number of seconds. The number comes from a pod, so the sum may exceed a
+// withSlack adds slack to some seconds. The number comes from a pod, so the sum may exceed a
 // Duration.
 func withSlack(seconds int64, slack time.Duration) time.Duration {
 	const forever = int64(100 * 365 * 24 * time.Hour / time.Second)
@@ -103,7 +103,7 @@ func (c timedConn) Close() error {
 	return nil
 }
 
-// Interceptor limits each unary call of a connection by t. Dial installs it, and Conn's connections have it.
+// Interceptor limits each unary call on a connection by t. Dial installs it, and Conn's connections have it.
 func (t Timeouts) Interceptor() grpc.UnaryClientInterceptor {
 	t = t.withDefaults()
 	return func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {

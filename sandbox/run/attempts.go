@@ -8,9 +8,9 @@ import (
 	"github.com/podsync/podsync/runtime/cri/creation"
 )
 
-// attempts are the attempt numbers of a pod's sandboxes.
+// attempts are the attempt numbers for a pod's sandboxes.
 type attempts struct {
-	// next is the number of the next attempt.
+	// next is the next attempt's number.
 	next uint32
 	// unresolved are the attempts whose results are unknown. An attempt that was given up stays
 	// unresolved, even if a later one succeeds. Nil for most pods.
@@ -67,7 +67,7 @@ func (r *Runner) markResolved(pod types.UID, attempt uint32) {
 	}
 }
 
-// unresolvedAttempts returns a copy of the unresolved attempts.
+// unresolvedAttempts returns the unresolved attempts, copied.
 func (r *Runner) unresolvedAttempts(pod types.UID) map[uint32]bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -20,17 +20,17 @@ import (
 // Created is a ready sandbox.
 type Created struct {
 	ID string
-	// Attempt is the attempt number of the sandbox, at least the config's.
+	// Attempt is the sandbox's attempt number, at least the config's.
 	Attempt uint32
 	// Adopted: an earlier Create, whose answer was lost, has created the sandbox.
 	Adopted bool
 }
 
-// Create runs a sandbox for a pod. It uses the attempt number of config, or a higher one if that number was used
-// before. It adds the owner's mark to a copy of config.
+// Create runs a sandbox for a pod. It uses config's attempt number, or a higher one if that number was used before. It
+// adds the owner's mark to a config copy.
 //
-// If Create fails, it removes the sandbox that it may have created, in its own context, because the usual reason for a
-// failure is the end of ctx. If the runtime's response does not show whether a sandbox was created (a timeout, an
+// If Create fails, it removes the sandbox that it may have created, in its own context, because a failure's usual
+// reason is that ctx has ended. If the runtime's response does not show whether a sandbox was created (a timeout, an
 // unavailable runtime, a reserved name: containerd #9947, cri-o #7010), the attempt is unresolved, and Create lists the
 // pod's sandboxes:
 //
@@ -40,15 +40,15 @@ type Created struct {
 //     because some runtimes keep a sandbox that was created too late and return it for the next request. Create gives
 //     the attempt up after Config.NameReservedRetries such requests that failed.
 //
-// Create only considers sandboxes of the requested attempt and of unresolved ones. Of several ready sandboxes it
+// Create only considers sandboxes from the requested attempt and from unresolved ones. Among several ready sandboxes it
 // adopts the one with the highest attempt and removes the others; a failed removal does not prevent the adoption. It
-// never adopts an unresolved attempt below the attempt in config: it removes the sandbox of such an attempt if it is
-// ready, and keeps it as the pod's history if not.
+// never adopts an unresolved attempt below the attempt in config: it removes such an attempt's sandbox if it is ready,
+// and keeps it as the pod's history if not.
 //
 // An attempt that was given up stays unresolved, and its sandbox may appear beside the pod's sandbox: see
 // [Runner.Resolve].
 //
-// The runtime's errors have a class of package cri. The caller retries after a back-off.
+// The runtime's errors have a class from package cri. The caller retries after a back-off.
 func (r *Runner) Create(ctx context.Context, config *runtimeapi.PodSandboxConfig, runtimeHandler string) (Created, error) {
 	if err := validate(config); err != nil {
 		return Created{}, fmt.Errorf("sandbox: Create: %w", err)
@@ -75,7 +75,7 @@ func validate(config *runtimeapi.PodSandboxConfig) error {
 	return nil
 }
 
-// creating is one run of Create.
+// creating is one Create run.
 type creating struct {
 	*Runner
 	pod        types.UID
@@ -109,7 +109,7 @@ func (c *creating) run(ctx context.Context, config *runtimeapi.PodSandboxConfig)
 		return Created{}, errors.Join(err, c.undo(ctx))
 	}
 	c.made(c.pod, c.attempt)
-	// Sandboxes of unresolved attempts may have appeared in the meantime.
+	// Unresolved attempts' sandboxes may have appeared in the meantime.
 	c.logError(c.Resolve(ctx, c.pod, id), "sandboxes of lost attempts remain")
 	return Created{ID: id, Attempt: c.attempt}, nil
 }
@@ -168,7 +168,7 @@ func (c *creating) resolveCreate(ctx context.Context, cause error) (Created, err
 	return Created{}, cause
 }
 
-// lookup returns the Lookup for the sandboxes of the requested attempt and of the unresolved ones.
+// lookup returns the Lookup for the sandboxes from the requested attempt and the unresolved ones.
 func (c *creating) lookup() creation.Lookup[runtimeapi.PodSandbox] {
 	return creation.Lookup[runtimeapi.PodSandbox]{
 		List: c.listed, Fits: c.best,
@@ -229,7 +229,8 @@ func (c *creating) undo(ctx context.Context) error {
 	return nil
 }
 
-// listed returns the pod's sandboxes of the requested attempt and of the unresolved ones.
+// listed returns the pod's sandboxes from the requested attempt and from the unresolved
+// ones.
 func (c *creating) listed(ctx context.Context) ([]*runtimeapi.PodSandbox, error) {
 	all, err := c.listPod(ctx, c.pod)
 	if err != nil {

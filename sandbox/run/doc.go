@@ -3,7 +3,7 @@
 // If a creation's answer is lost, [Runner.Create] inspects the runtime and adopts or removes the
 // sandbox, so that the pod ends up with one sandbox. This works with runtimes that refuse a reserved
 // name, and with runtimes that return the sandbox that has the name. A sandbox that appears after
-// another one has replaced it is removed by [Runner.Resolve]: call it with each status of a pod while
+// another one has replaced it is removed by [Runner.Resolve]: call it with each pod status while
 // [Runner.Unresolved] is true.
 //
 //	runner.go      Runner, and Resolve, which removes late sandboxes

@@ -33,16 +33,15 @@ type Config struct {
 	Runtime Runtime
 	// Owner marks the agent's sandboxes; the Runner touches no others. Default: the agent "podsync".
 	Owner cri.Owner
-	// CleanupTimeout bounds the cleanup of a failed Create, which continues after the end of Create's
-	// context, and the removal of sandboxes of unresolved attempts. Default 1 min. CancelPending ends it
-	// earlier.
+	// CleanupTimeout bounds the cleanup after a failed Create, which continues after Create's context
+	// ends, and the removal for unresolved attempts. Default 1 min. CancelPending ends it earlier.
 	CleanupTimeout time.Duration
-	// StopTimeout bounds one StopPodSandbox, which continues after the end of its caller's context. Default
-	// 4 min, longer than the timeout of cri.Timeouts for the call.
+	// StopTimeout bounds one StopPodSandbox, which continues after its caller's context ends. Default
+	// 4 min, longer than the call's timeout in cri.Timeouts.
 	StopTimeout time.Duration
-	// NameReservedRetries is the number of failed requests for an attempt, while no listed sandbox has its name,
-	// after which Create uses the next attempt. Default 3, so that a runtime that keeps a timed-out sandbox
-	// can return it (cri-o #4221).
+	// NameReservedRetries is how many requests may fail for an attempt, while no listed sandbox has its name,
+	// after which Create uses the next attempt. Default 3, so that a runtime that keeps a timed-out sandbox can
+	// return it (cri-o #4221).
 	NameReservedRetries int
 	// UnresolvedTimeout bounds a request for an unresolved attempt. CRI-O blocks such a request until its
 	// deadline, and answers the one after it with the sandbox. Default 30 s.
@@ -57,9 +56,9 @@ type Config struct {
 	Log logr.Logger
 }
 
-// Runner creates, stops and removes sandboxes over CRI. Until Forget it remembers each pod's attempts, and which of them
-// are unresolved. An attempt is unresolved if the Runner has requested its sandbox but does not know the result. A
-// Runner keeps this in memory: after a restart of the agent the new one starts without it.
+// Runner creates, stops and removes sandboxes over CRI. Until Forget it remembers each pod's attempts, and which are
+// unresolved. An attempt is unresolved if the Runner has requested its sandbox but does not know the result. A Runner
+// keeps this in memory: after a restart of the agent the new one starts without it.
 //
 // All methods may be called concurrently, but Create and Resolve only for different pods.
 type Runner struct {
@@ -68,7 +67,7 @@ type Runner struct {
 
 	mu   sync.Mutex
 	pods map[types.UID]*attempts
-	// base is the context of the calls that CancelPending cancels, with endBase.
+	// base is the context for calls that CancelPending cancels, with endBase.
 	base    context.Context
 	endBase context.CancelFunc
 }
@@ -107,8 +106,8 @@ func New(c Config) (*Runner, error) {
 	return r, nil
 }
 
-// Forget drops the attempts of a pod that was removed. A sandbox of the pod that appears later is an orphan, which the
-// agent finds in its list of all pods.
+// Forget drops a removed pod's attempts. A sandbox that appears later is an orphan, which the agent finds in its pod
+// list.
 func (r *Runner) Forget(pod types.UID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -124,14 +123,14 @@ func (r *Runner) Unresolved(pod types.UID) bool {
 	return a != nil && len(a.unresolved) > 0
 }
 
-// Resolve removes sandboxes that have appeared late, next to the pod's sandbox. keep is the ID of the pod's sandbox, "" if
-// there is none. The sandbox of an attempt that was given up can appear at any time, and two ready sandboxes make a pod
-// start over: while Unresolved is true, call Resolve for each status of the pod, before the decision. Without unresolved
-// attempts it makes no call.
+// Resolve removes sandboxes that have appeared late, next to the pod's sandbox. keep is the pod's sandbox ID, "" if there
+// is none. The sandbox from an attempt that was given up can appear at any time, and two ready sandboxes make a pod start
+// over: while Unresolved is true, call Resolve for each pod status, before the decision. Without unresolved attempts it
+// makes no call.
 //
-// Of the sandboxes of unresolved attempts Resolve removes those that are ready, and those with a higher attempt than
-// the kept one, which would count as the latest. The others are the pod's history and stay. The error names the sandboxes
-// that could not be removed within Config.CleanupTimeout; their attempts stay unresolved.
+// Resolve removes those sandboxes from unresolved attempts that are ready, and those with a higher attempt than the kept
+// one, which would count as the latest. The others are the pod's history and stay. The error names the sandboxes that
+// could not be removed within Config.CleanupTimeout; their attempts stay unresolved.
 func (r *Runner) Resolve(ctx context.Context, pod types.UID, keep string) error {
 	if !r.Unresolved(pod) {
 		return nil

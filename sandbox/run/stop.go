@@ -19,7 +19,7 @@ import (
 // retries with a back-off until it succeeds or ctx ends, because a network that is not released is lost
 // (containerd #5768). It returns errors that no retry can change (unimplemented, invalid, no permission) at once.
 //
-// At most one StopPodSandbox of a sandbox is in flight, because runtimes do not support two (openshift/origin
+// At most one StopPodSandbox is in flight for a sandbox, because runtimes do not support two (openshift/origin
 // #18424). A Stop that finds a call in flight waits for its result. A call continues after the contexts of all callers
 // have ended, until the runtime answers or Config.StopTimeout passes. If the runtime still works on it then, it may
 // get a second one. See [Runner.Wait] and [Runner.CancelPending].
@@ -59,7 +59,7 @@ func (r *Runner) Wait() {
 }
 
 // CancelPending cancels the calls that continue after their callers' contexts have ended: each StopPodSandbox in
-// flight, and the cleanup of a failed Create. It does not wait, and has no effect on later calls.
+// flight, and the cleanup after a failed Create. It does not wait, and has no effect on later calls.
 func (r *Runner) CancelPending() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -67,7 +67,7 @@ func (r *Runner) CancelPending() {
 	r.base, r.endBase = context.WithCancel(context.Background())
 }
 
-// detach returns a context that continues after the end of ctx, until the timeout passes or CancelPending is
+// detach returns a context that continues after ctx ends, until the timeout passes or CancelPending is
 // called.
 func (r *Runner) detach(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
@@ -169,7 +169,7 @@ func (fs *flights) join(key string, call func() error) *flight {
 	return f
 }
 
-// any returns one of the calls in flight, nil if there is none.
+// any returns a call in flight, nil if there is none.
 func (fs *flights) any() *flight {
 	fs.mu.Lock()
 	defer fs.mu.Unlock()
