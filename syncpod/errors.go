@@ -11,6 +11,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/foreign"
 	containerstart "github.com/podsync/podsync/syncpod/container/start"
+	"github.com/podsync/podsync/syncpod/lifecycle"
 )
 
 // Step is a step of the work on a pod: admit, network, prepare, kill, clear, reset, sandbox, back-off, image, config, create,
@@ -21,9 +22,7 @@ const (
 	stepAdmit     Step = "admit"
 	stepNetwork   Step = "network"
 	stepPrepare   Step = "prepare"
-	stepKill      Step = "kill"
-	stepClear     Step = "clear"
-	stepReset     Step = "reset"
+	stepKill      Step = Step(lifecycle.StepKill)
 	stepSandbox   Step = "sandbox"
 	stepBackOff   Step = "back-off"
 	stepImage     Step = Step(containerstart.StepImage)

@@ -4,8 +4,8 @@
 //	go run ./examples/parts                                                  # on a runtime in memory
 //	go run ./examples/parts -runtime unix:///run/containerd/containerd.sock  # as root
 //
-// agent.go connects the parts and compares pods, pod.go remembers a pod, sync.go carries out a plan, and start.go starts a
-// container. The test judges the agent by the promises that every node agent should keep. It has no volumes, no
+// agent.go connects the parts, and sync.go carries out a plan. The test judges the agent by the promises that every node agent
+// should keep. It has no volumes, no
 // ConfigMaps and no resizes: see package agent for an agent that has all of a kubelet.
 package main
 
@@ -70,7 +70,7 @@ func serve(ctx context.Context, endpoint, root string) error {
 	if err != nil {
 		return err
 	}
-	a.set([]*v1.Pod{podspec.Default(hello())})
+	a.desired.Set([]*v1.Pod{podspec.Default(hello())})
 	return a.run(ctx)
 }
 

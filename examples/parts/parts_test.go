@@ -49,7 +49,7 @@ func (j *judged) Start() error {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	j.life, j.conn, j.cancel, j.ended = life, conn, cancel, make(chan error, 1)
-	life.set(j.pods)
+	life.desired.Set(j.pods)
 	go func() { j.ended <- life.run(ctx) }()
 	return nil
 }
@@ -60,7 +60,7 @@ func (j *judged) SetPods(pods []*v1.Pod) error {
 		j.pods = append(j.pods, podspec.Default(pod))
 	}
 	if j.life != nil {
-		j.life.set(j.pods)
+		j.life.desired.Set(j.pods)
 	}
 	return nil
 }

@@ -4,256 +4,182 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/actions"
 	"github.com/podsync/podsync/podworkers"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/sandbox"
+	"github.com/podsync/podsync/syncpod/container/start"
 	"github.com/podsync/podsync/syncpod/lifecycle"
 	"github.com/podsync/podsync/syncpod/memory"
+	"github.com/podsync/podsync/syncpod/memory/keeper"
 	"github.com/podsync/podsync/syncpod/status"
+	"github.com/podsync/podsync/syncpod/store"
 )
 
-// A pass is one SyncPod.
-type pass struct {
-	*agent
-	*podState
-	pod     *v1.Pod
-	status  *runtime.PodStatus
-	plan    actions.Plan
-	sandbox *runtimeapi.PodSandboxConfig
-	id      string // of the sandbox
-	ips     []string
-	next    time.Time // when a wait ends
+// begin notes that work on a pod is in flight, so that the watcher leaves the reading of statuses to it.
+func (a *agent) begin(uid types.UID) (m *keeper.Pod, end func()) {
+	state := a.state(uid)
+	state.busy.Add(1)
+	return a.memory.Pod(uid), func() { state.busy.Add(-1) }
 }
 
 // SyncPod inspects, gathers the facts, decides, carries the plan out and reports.
 func (a *agent) SyncPod(ctx context.Context, w podworkers.Work, seen *runtime.PodStatus) (podworkers.Result, error) {
-	p := &pass{agent: a, podState: a.state(w.UID), pod: w.Pod}
-	p.busy.Add(1)
-	defer p.busy.Add(-1)
+	m, end := a.begin(w.UID)
+	defer end()
 	a.probes.Observe(w.Pod, seen, false)
-	p.do(func(m *memory.Pod) { m.Containers.NoteRunOnce(w.Pod) })
-	if a.sandboxes.Unresolved(w.UID) { // a sandbox of a lost answer may have appeared
+	seen, err := a.inspect(ctx, m, w.Pod, seen)
+	if err != nil {
+		return podworkers.Result{}, err
+	}
+	in, next := a.facts(m, w.Pod, seen)
+	plan := actions.Compute(in)
+	err = a.publish(ctx, w.Pod, seen, false, false)
+	if plan.TerminatesPod() {
+		return podworkers.Result{Terminal: true}, err
+	}
+	if !plan.NoOp() {
+		with, retry, failed := a.apply(ctx, m, w.Pod, seen, plan)
+		next, err = memory.Earliest(next, retry), errors.Join(err, failed, a.publish(ctx, w.Pod, with, false, false))
+	}
+	return podworkers.Result{Next: next}, err
+}
+
+// inspect returns the status of a pod with what the runtime has lost. It reads it if there is none, or if a sandbox of a lost
+// answer may have appeared.
+func (a *agent) inspect(ctx context.Context, m *keeper.Pod, pod *v1.Pod, seen *runtime.PodStatus) (_ *runtime.PodStatus, err error) {
+	if a.sandboxes.Unresolved(pod.UID) {
 		var keep string
-		p.do(func(m *memory.Pod) { keep = m.Sandbox.InUse(seen) })
-		if err := a.sandboxes.Resolve(ctx, w.UID, keep); err != nil {
-			return podworkers.Result{}, err
+		m.Do(func(p *memory.Pod) { keep = p.Sandbox.InUse(seen) })
+		if err := a.sandboxes.Resolve(ctx, pod.UID, keep); err != nil {
+			return nil, err
 		}
 		seen = nil
 	}
 	if seen == nil {
-		var err error
-		if seen, err = a.reader.PodStatus(ctx, w.UID, nil); err != nil {
-			return podworkers.Result{}, err
+		if seen, err = a.reader.PodStatus(ctx, pod.UID, nil); err != nil {
+			return nil, err
 		}
 	}
-	p.status = p.see(seen)
-	p.plan = actions.Compute(p.facts(time.Now()))
-	err := p.publish(ctx, w.Pod, p.status, false, false)
-	if p.plan.TerminatesPod() {
-		return podworkers.Result{Terminal: true}, err
-	}
-	if !p.plan.NoOp() {
-		err = errors.Join(err, p.apply(ctx), p.publish(ctx, w.Pod, p.status, false, false))
-	}
-	return podworkers.Result{Next: p.next}, err
+	return m.See(ctx, pod, seen), nil
 }
 
-// facts returns what the decision depends on.
-func (p *pass) facts(now time.Time) actions.Input {
-	_, restartAll := actions.RestartAllRequested(p.pod, p.status)
-	in := actions.Input{
-		Pod: p.pod, Status: p.status, Probes: p.probes.ProbeResults(p.uid), StatusComplete: true,
-		StartHolds: map[string]actions.Hold{},
+// facts returns what the decision depends on, and when a wait ends.
+func (a *agent) facts(m *keeper.Pod, pod *v1.Pod, seen *runtime.PodStatus) (in actions.Input, next time.Time) {
+	now, last := time.Now(), a.state(pod.UID).status()
+	in = m.Facts(pod, seen, a.probes.ProbeResults(pod.UID), now)
+	next = in.SandboxHold.Until
+	for _, hold := range in.StartHolds {
+		next = memory.Earliest(next, hold.Until)
 	}
-	p.do(func(m *memory.Pod) {
-		in.RestartAll = m.RestartsAll(restartAll, len(p.status.Containers) == 0)
-		in.PostStartPending = m.Instances.MarkedIn(p.status, memory.PostStartPending)
-		if failed, until, wait := p.failures.Held(memory.Key{}, now); wait {
-			in.SandboxHold = p.hold(actions.FailureBackOff, until, failed.Message)
-		}
-		for c := range runtime.AllContainers(p.pod) {
-			if failed, until, wait := p.failures.Held(memory.KeyOf(c), now); wait {
-				in.StartHolds[c.Name] = p.hold(actions.FailureBackOff, until, failed.Message)
-			} else if last := p.status.Latest(c.Name); last != nil && last.State == runtime.ContainerExited {
-				if until, wait := m.Crashes.Preview(c, last.ID, last.FinishedAt, now); wait {
-					in.StartHolds[c.Name] = p.hold(actions.CrashBackOff, until, "back-off restarting failed container="+c.Name)
-				}
-			}
-		}
-	})
-	if limit := p.pod.Spec.ActiveDeadlineSeconds; limit != nil && p.last != nil && p.last.StartTime != nil {
-		until := p.last.StartTime.Add(time.Duration(*limit) * time.Second)
-		if p.wait(until); !now.Before(until) {
-			p.do(func(m *memory.Pod) {
-				m.Evict(&status.Problem{Reason: "DeadlineExceeded", Message: "Pod was active on the node longer than the specified deadline"}, false)
+	if limit := pod.Spec.ActiveDeadlineSeconds; limit != nil && last != nil && last.StartTime != nil {
+		until := last.StartTime.Add(time.Duration(*limit) * time.Second)
+		if next = memory.Earliest(next, until); !now.Before(until) {
+			m.Do(func(p *memory.Pod) {
+				p.Evict(&status.Problem{Reason: "DeadlineExceeded", Message: "Pod was active on the node longer than the specified deadline"}, false)
 			})
 			in.End = actions.PodEvicted
 		}
 	}
-	if p.pod.DeletionTimestamp != nil {
+	if pod.DeletionTimestamp != nil {
 		in.End = actions.PodDeleted
-	} else if runtime.IsTerminal(p.pod.Status.Phase) || p.last != nil && runtime.IsTerminal(p.last.Phase) {
+	} else if runtime.IsTerminal(pod.Status.Phase) || last != nil && runtime.IsTerminal(last.Phase) {
 		in.End = actions.PodEnded
 	}
-	return in
+	return in, next
 }
 
-func (p *pass) hold(why actions.Reason, until time.Time, message string) actions.Hold {
-	p.wait(until)
-	return actions.Hold{Reason: why, Until: until, Message: message}
-}
-
-// wait makes the next SyncPod come at that time, if no other one is earlier.
-func (p *pass) wait(until time.Time) { p.next = memory.Earliest(p.next, until) }
-
-// apply carries the plan out in its order.
-func (p *pass) apply(ctx context.Context) error {
-	if p.plan.Hold.Holds() {
-		return nil
+// apply carries the plan out in its order. It returns the status with the new sandbox, and when to try again.
+func (a *agent) apply(ctx context.Context, m *keeper.Pod, pod *v1.Pod, seen *runtime.PodStatus, plan actions.Plan) (_ *runtime.PodStatus, retry time.Time, err error) {
+	m.Do(func(p *memory.Pod) { p.Containers.NoteRestarts(plan.Restarts(pod, seen), seen) })
+	if plan.Hold.Holds() {
+		return seen, retry, nil
 	}
-	if p.plan.KillPod {
-		err := p.stopper.KillPod(ctx, lifecycle.Pod{Spec: p.pod, Status: p.status, Memory: p.podState, Deadline: p.killBy(memory.AllOfPod, lifecycle.PodGrace(p.pod, nil))})
-		if err != nil {
-			return err
+	if plan.KillPod {
+		deadline := time.Now().Add(lifecycle.PodGrace(pod, nil))
+		m.Do(func(p *memory.Pod) { deadline = p.Kills.Begin(memory.AllOfPod, deadline) })
+		if err := a.stopper.KillPod(ctx, lifecycle.Pod{Spec: pod, Status: seen, Memory: m, Deadline: deadline}); err != nil {
+			return seen, retry, err
 		}
 	}
-	unstopped := p.clear(ctx)
-	if p.plan.Sandbox.Hold.Holds() || len(unstopped) > 0 && len(p.plan.Reset) > 0 {
-		return joined(unstopped)
+	unstopped := a.stopper.Clear(ctx, lifecycle.Clearing{Pod: pod, Status: seen, Plan: plan, Memory: m, IPs: seen.IPs()})
+	var errs []error
+	for _, u := range unstopped {
+		errs = append(errs, u)
 	}
-	if p.plan.Sandbox.Create || len(p.plan.Start)+len(p.plan.PostStart) > 0 {
-		if err := p.useSandbox(ctx); err != nil {
-			return p.failed(ctx, memory.Key{}, "", status.Problem{Reason: "CreatePodSandboxError", Message: err.Error()}, err)
+	if plan.Sandbox.Hold.Holds() || !plan.Sandbox.Create && len(plan.Start)+len(plan.PostStart) == 0 {
+		return seen, retry, errors.Join(errs...)
+	}
+	box, with, err := a.useSandbox(ctx, m, pod, seen, plan)
+	if err != nil {
+		retry = m.Failed(ctx, nil, status.Problem{Reason: "CreatePodSandboxError", Message: err.Error()}, err, time.Now())
+		return seen, retry, errors.Join(append(errs, err)...)
+	}
+	given := start.Pod{Spec: pod, Status: with, Sandbox: box, Memory: m}
+	for _, step := range plan.PostStart {
+		if failed := a.starter.PostStart(ctx, given, step); failed != nil {
+			errs = append(errs, failed)
 		}
 	}
-	errs := []error{joined(unstopped)}
-	for _, step := range p.plan.PostStart {
-		errs = append(errs, p.postStart(ctx, step.Container, step.ID))
-	}
-	return errors.Join(append(errs, p.startAll(ctx, unstopped))...)
-}
-
-// killBy returns the deadline of a stop: however often the stop is repeated, its first deadline counts.
-func (p *pass) killBy(what string, grace time.Duration) (deadline time.Time) {
-	p.do(func(m *memory.Pod) { deadline = m.Kills.Begin(what, time.Now().Add(grace)) })
-	return deadline
-}
-
-// clear stops and removes the instances that the plan names, all at once. It returns the errors by container.
-func (p *pass) clear(ctx context.Context) map[string]error {
-	type step struct {
-		ref      actions.ContainerRef
-		id       runtime.ContainerID
-		why      actions.Reason
-		restart  bool
-		remove   bool
-		startNew bool
-	}
-	var steps []step
-	for _, k := range p.plan.Kill {
-		steps = append(steps, step{k.Container, k.ID, k.Reason, k.Restart, false, false})
-	}
-	for _, c := range p.plan.Clear {
-		steps = append(steps, step{c.Container, c.ID, c.Reason, false, true, false})
-	}
-	for _, r := range p.plan.Reset {
-		steps = append(steps, step{r.Container, r.ID, actions.ReasonNone, false, true, true})
-	}
-	var group sync.WaitGroup
-	errs := make([]error, len(steps))
-	for i, s := range steps {
-		group.Go(func() {
-			c := p.instance(s.id)
-			if c.State == runtime.ContainerCreated {
-				p.Mark(s.id.ID, memory.StartRequested)
-			}
-			if c.Live() && !p.plan.KillPod {
-				errs[i] = p.stopper.KillContainer(ctx, lifecycle.Container{
-					Pod: p.pod, Ref: &s.ref, Status: c, Memory: p.podState, IPs: p.status.IPs(),
-					Deadline: p.killBy(s.id.ID, lifecycle.ContainerGrace(p.pod, s.ref.Spec(p.pod), s.why)), Message: actions.KillMessage(s.ref.Name, s.why, s.restart),
-				})
-			}
-			if errs[i] == nil && s.remove {
-				errs[i] = p.stopper.Remove(ctx, s.id.ID)
-			}
-			if errs[i] == nil && s.startNew {
-				p.do(func(m *memory.Pod) { m.Containers.ForgetRun(c) })
-			}
-		})
-	}
-	group.Wait()
-	failed := map[string]error{}
-	for i, err := range errs {
-		if err != nil {
-			failed[steps[i].ref.Name] = err
+	for started := range a.starter.StartAll(ctx, given, m.Startable(pod, with, plan.Start, unstopped, time.Now())) {
+		c := started.Container.Spec(pod)
+		if started.Err == nil {
+			m.Succeeded(c)
+			continue
 		}
-	}
-	return failed
-}
-
-func joined(errs map[string]error) error {
-	var all []error
-	for _, err := range errs {
-		all = append(all, err)
-	}
-	return errors.Join(all...)
-}
-
-func (p *pass) instance(id runtime.ContainerID) *runtime.ContainerStatus {
-	for i := range p.status.Containers {
-		if p.status.Containers[i].ID == id {
-			return &p.status.Containers[i]
+		until := started.Err.RetryAt // of an image
+		if failed := m.Failed(ctx, c, status.Problem{Reason: status.Reason(started.Err.Reason), Message: started.Err.Err.Error()}, started.Err, time.Now()); until.IsZero() {
+			until = failed
 		}
+		retry, errs = memory.Earliest(retry, until), append(errs, started.Err)
 	}
-	return nil
+	return with, retry, errors.Join(errs...)
 }
 
 // useSandbox gets the pod its sandbox, the one it has or a new one.
-func (p *pass) useSandbox(ctx context.Context) (err error) {
-	p.sandbox, err = sandbox.GeneratePodSandboxConfig(sandbox.Input{Pod: p.pod, Attempt: p.plan.Sandbox.Attempt, LogsRoot: p.logs, Labels: cri.Owner{}.Mark(nil)})
+func (a *agent) useSandbox(ctx context.Context, m *keeper.Pod, pod *v1.Pod, seen *runtime.PodStatus, plan actions.Plan) (box start.Sandbox, _ *runtime.PodStatus, err error) {
+	box = start.Sandbox{ID: plan.Sandbox.ID, IPs: seen.IPs()}
+	box.Config, err = sandbox.GeneratePodSandboxConfig(sandbox.Input{Pod: pod, Attempt: plan.Sandbox.Attempt, LogsRoot: a.logs, Labels: cri.Owner{}.Mark(nil)})
+	if err != nil || !plan.Sandbox.Create {
+		return box, seen, err
+	}
+	created, err := a.sandboxes.Create(ctx, box.Config, "")
 	if err != nil {
-		return err
+		return box, seen, err
 	}
-	p.id, p.ips = p.plan.Sandbox.ID, p.status.IPs()
-	if !p.plan.Sandbox.Create {
-		return nil
-	}
-	created, err := p.sandboxes.Create(ctx, p.sandbox, "")
+	box.ID, box.Config.Metadata.Attempt = created.ID, created.Attempt
+	m.Do(func(p *memory.Pod) { p.Sandbox.SetMade(created.ID) })
+	sb, err := a.reader.SandboxStatus(ctx, created.ID)
 	if err != nil {
-		return err
+		return box, seen, err
 	}
-	p.id, p.sandbox.Metadata.Attempt = created.ID, created.Attempt
-	p.do(func(m *memory.Pod) { m.Sandbox.SetMade(created.ID) })
-	sb, err := p.reader.SandboxStatus(ctx, created.ID)
-	if err != nil {
-		return err
-	}
-	with := *p.status
+	with := *seen
 	with.Sandboxes = append([]runtime.SandboxStatus{sb}, with.Sandboxes...)
-	p.status, p.ips = &with, with.IPs()
-	p.failures.Succeeded(memory.Key{})
-	return nil
+	box.IPs = with.IPs()
+	m.Succeeded(nil)
+	return box, &with, nil
 }
 
-// failed notes a failure, and delays the next try unless the agent or the runtime is its cause.
-func (p *pass) failed(ctx context.Context, key memory.Key, container string, why status.Problem, err error) error {
+// publish computes the status, stores it and reports it.
+func (a *agent) publish(ctx context.Context, pod *v1.Pod, seen *runtime.PodStatus, terminal, ended bool) error {
+	p := a.state(pod.UID)
 	p.lock.Lock()
 	defer p.lock.Unlock()
-	if container != "" {
-		p.problems[container] = why
+	next := a.memory.Pod(pod.UID).Status(status.Input{
+		Pod: pod, Status: seen, Previous: p.last, Terminal: terminal, Ended: ended, Now: time.Now(), Probes: a.probes.ProbeResults(pod.UID),
+	})
+	p.last = &next
+	if err := a.store.SetStatus(ctx, store.Status{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, Status: next}); err != nil {
+		return err
 	}
-	if ctx.Err() == nil && !errors.Is(err, cri.ErrCanceled) && !(errors.Is(err, cri.ErrUnavailable) && p.failures.Excuse(key)) {
-		p.wait(p.failures.Failed(key, why, time.Now()))
-	}
-	return err
+	a.report(pod.UID, next)
+	return nil
 }
 
 // SyncTerminatingPod stops a pod by its deadline.
@@ -267,40 +193,36 @@ func (a *agent) SyncTerminatingRuntimePod(ctx context.Context, w podworkers.Work
 	return a.terminate(ctx, w, seen, lifecycle.PodGrace(nil, nil))
 }
 
-func (a *agent) terminate(ctx context.Context, w podworkers.Work, seen *runtime.PodStatus, grace time.Duration) error {
-	p := a.state(w.UID)
-	p.busy.Add(1)
-	defer p.busy.Add(-1)
+func (a *agent) terminate(ctx context.Context, w podworkers.Work, seen *runtime.PodStatus, grace time.Duration) (err error) {
+	m, end := a.begin(w.UID)
+	defer end()
 	deadline := w.Deadline
 	if deadline.IsZero() {
 		deadline = time.Now().Add(grace)
 	}
-	p.do(func(m *memory.Pod) { deadline = m.Hasten(deadline) })
+	m.Do(func(p *memory.Pod) { deadline = p.Hasten(deadline) })
 	inspect := func(ctx context.Context) (*runtime.PodStatus, error) {
-		status, err := a.reader.PodStatus(ctx, w.UID, seen)
+		now, err := a.reader.PodStatus(ctx, w.UID, seen)
 		if err == nil {
-			seen = status
-			p.do(func(m *memory.Pod) { m.See(status) })
+			seen = now
+			m.See(ctx, w.Pod, now)
 		}
-		return status, err
+		return now, err
 	}
-	var err error
 	if seen == nil {
 		if _, err = inspect(ctx); err != nil {
 			return err
 		}
 	}
-	alive, err := a.stopper.TerminatePod(ctx, lifecycle.Pod{Spec: w.Pod, Status: seen, Memory: p, Deadline: deadline}, inspect)
+	alive, err := a.stopper.TerminatePod(ctx, lifecycle.Pod{Spec: w.Pod, Status: seen, Memory: m, Deadline: deadline}, inspect)
 	if err == nil && alive {
 		err = fmt.Errorf("pod %s: containers still run", w.UID)
 	}
 	if err == nil {
-		a.mu.Lock()
-		p.stoppedAt = time.Now()
-		a.mu.Unlock()
+		a.desired.Stopped(w.UID)
 	}
 	if w.Pod != nil {
-		err = errors.Join(err, p.publish(ctx, w.Pod, seen, !seen.Live(), !seen.Live()))
+		err = errors.Join(err, a.publish(ctx, w.Pod, seen, !seen.Live(), !seen.Live()))
 	}
 	return err
 }
@@ -308,8 +230,8 @@ func (a *agent) terminate(ctx context.Context, w podworkers.Work, seen *runtime.
 // SyncTerminatedPod reports a pod a last time.
 func (a *agent) SyncTerminatedPod(ctx context.Context, w podworkers.Work, seen *runtime.PodStatus) error {
 	a.probes.Forget(w.UID)
-	defer a.look() // the workers remove the pod if it is not desired any more
-	return a.state(w.UID).publish(ctx, w.Pod, seen, true, true)
+	defer a.desired.Look() // the workers remove the pod if it is not desired any more
+	return a.publish(ctx, w.Pod, seen, true, true)
 }
 
 // RemovePod removes a pod from the node, its records last.
@@ -321,5 +243,15 @@ func (a *agent) RemovePod(ctx context.Context, w podworkers.Work, seen *runtime.
 			}
 		}
 	}
-	return a.forget(ctx, w.UID)
+	a.sandboxes.Forget(w.UID)
+	a.images.Forget(w.UID)
+	a.probes.Forget(w.UID)
+	if err := errors.Join(a.store.Delete(ctx, w.UID), a.memory.Forget(w.UID)); err != nil {
+		return err
+	}
+	a.mu.Lock()
+	delete(a.pods, w.UID)
+	a.mu.Unlock()
+	a.desired.Forgotten(w.UID)
+	return nil
 }

@@ -165,12 +165,8 @@ type Sandbox struct {
 }
 
 // Memory is what must be remembered of a pod, so that no number is used twice, no handler is lost, and a container that must
-// run once does not run twice. Its methods may be called concurrently.
-type Memory interface {
-	lifecycle.Memory
-	// Do calls f with the memory of the pod while no other call reads or changes it. The next Record persists the changes.
-	Do(f func(*memory.Pod))
-}
+// run once does not run twice. Its methods may be called concurrently. A *keeper.Pod implements it.
+type Memory interface{ lifecycle.PodMemory }
 
 // Started is the result of one start.
 type Started struct {

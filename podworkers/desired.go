@@ -1,0 +1,209 @@
+package podworkers
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// NodePod is a pod that the runtime has.
+type NodePod struct {
+	RuntimePod
+	// Running means that a container or a sandbox of the pod is alive, ObservedAt is when that was observed.
+	Running    bool
+	ObservedAt time.Time
+}
+
+// DesiredConfig configures a Desired. Its functions are called one at a time, and must not call the Desired.
+type DesiredConfig struct {
+	// Workers do the work. Required.
+	Workers *Workers
+	// OnNode returns the pods that the runtime has, and whether it has been listed: before that, a pod of an earlier agent
+	// would look new. Required.
+	OnNode func() (pods []NodePod, listed bool)
+	// Recorded returns the pods of which the agent has records. Default: none.
+	Recorded func() []types.UID
+	// Status returns the last status that was reported of a pod, perhaps by an earlier agent, nil if there is none. A pod
+	// that has finished does not run again. Default: none.
+	Status func(uid types.UID) *v1.PodStatus
+}
+
+// Desired keeps the Workers of an agent with one source of pods up to date: what is added runs, what is changed is synced, and
+// what is removed, or was never desired, is stopped and removed. In a kubelet these are HandlePodAdditions, HandlePodUpdates,
+// HandlePodRemoves and HandlePodCleanups. Create it with NewDesired.
+//
+// The Syncer calls Stopped when it has stopped a pod, and Forgotten when nothing of a pod is left. Methods may be called
+// concurrently, at any time.
+type Desired struct {
+	config DesiredConfig
+	wake   chan struct{}
+
+	mu      sync.Mutex
+	desired map[types.UID]*v1.Pod
+	working map[types.UID]working
+	stopped map[types.UID]time.Time // when pods were stopped or removed
+}
+
+// working is a pod of the workers: as it was desired, nil if it is not any more, and as they have it. If a stopping pod is
+// desired again, they have the new pod, which starts after the old one has been removed.
+type working struct{ desired, pod *v1.Pod }
+
+// NewDesired returns a Desired without pods. It starts nothing.
+func NewDesired(c DesiredConfig) (*Desired, error) {
+	switch {
+	case c.Workers == nil:
+		return nil, errors.New("podworkers: DesiredConfig.Workers is missing")
+	case c.OnNode == nil:
+		return nil, errors.New("podworkers: DesiredConfig.OnNode is missing")
+	}
+	if c.Recorded == nil {
+		c.Recorded = func() []types.UID { return nil }
+	}
+	if c.Status == nil {
+		c.Status = func(types.UID) *v1.PodStatus { return nil }
+	}
+	return &Desired{
+		config: c, wake: make(chan struct{}, 1),
+		desired: map[types.UID]*v1.Pod{}, working: map[types.UID]working{}, stopped: map[types.UID]time.Time{},
+	}, nil
+}
+
+// Run passes the pods to the Workers, again after each change, until ctx ends.
+func (d *Desired) Run(ctx context.Context) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-d.wake:
+			d.reconcile()
+		}
+	}
+}
+
+// Set replaces the pods that should run. They must not be modified afterwards.
+func (d *Desired) Set(pods []*v1.Pod) {
+	d.mu.Lock()
+	d.desired = map[types.UID]*v1.Pod{}
+	for _, pod := range pods {
+		d.desired[pod.UID] = pod
+	}
+	d.mu.Unlock()
+	d.Look()
+}
+
+// Look makes Run compare the pods again.
+func (d *Desired) Look() {
+	select {
+	case d.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Changed makes the Workers sync a pod that has changed in the runtime, or the results of whose probes have.
+func (d *Desired) Changed(uid types.UID) {
+	d.mu.Lock()
+	if w := d.working[uid]; w.pod != nil {
+		d.update(Sync, uid, w)
+	}
+	d.mu.Unlock()
+	d.Look()
+}
+
+// Stopped notes that a pod has stopped: what is observed to run afterwards is stopped again.
+func (d *Desired) Stopped(uid types.UID) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.stopped[uid] = time.Now()
+}
+
+// Forgotten notes that nothing of a pod is left on the node.
+func (d *Desired) Forgotten(uid types.UID) {
+	d.mu.Lock()
+	d.stopped[uid] = time.Now()
+	if d.working[uid].desired == nil { // otherwise a new pod with this UID follows
+		delete(d.working, uid)
+	}
+	d.mu.Unlock()
+	d.Look()
+}
+
+// reconcile compares the desired pods with those of the Workers and of the runtime. The Workers do the rest.
+func (d *Desired) reconcile() {
+	pods, listed := d.config.OnNode()
+	if !listed {
+		return
+	}
+	recorded := d.config.Recorded()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for uid, w := range d.working {
+		switch want := d.desired[uid]; {
+		case w.desired == nil && want != nil: // the Workers keep the new pod until the old one is forgotten
+			d.update(Create, uid, working{desired: want, pod: want})
+		case w.desired == nil: // it stops
+		case want == nil:
+			d.update(Kill, uid, working{pod: deleted(w.pod)})
+		case want != w.desired:
+			d.update(Changed, uid, working{desired: want, pod: d.withStatus(want)})
+		}
+	}
+	for uid, pod := range d.desired {
+		if d.working[uid].pod == nil && !d.config.Workers.State(uid).Known {
+			d.update(Create, uid, working{desired: pod, pod: d.withStatus(pod)})
+		}
+	}
+	onNode := map[types.UID]bool{}
+	for _, p := range pods {
+		onNode[p.UID] = true
+		state := d.config.Workers.State(p.UID)
+		orphan := !state.Known && d.desired[p.UID] == nil
+		switch {
+		case !p.ObservedAt.After(d.stopped[p.UID]): // what was observed is over
+		case p.Running && (orphan || state.Terminated):
+			_ = d.config.Workers.KillRuntimePod(p.RuntimePod) // it fails only at the end of the agent
+		case orphan:
+			d.config.Workers.RemoveOrphan(p.RuntimePod)
+		}
+	}
+	maps.DeleteFunc(d.stopped, func(uid types.UID, _ time.Time) bool { return !onNode[uid] && d.working[uid].pod == nil })
+	d.config.Workers.SyncKnownPods(slices.Collect(maps.Keys(d.desired)))
+	for _, uid := range recorded {
+		if !onNode[uid] && d.desired[uid] == nil && d.working[uid].pod == nil && !d.config.Workers.State(uid).Known {
+			d.config.Workers.RemoveOrphan(RuntimePod{UID: uid}) // only records are left
+		}
+	}
+}
+
+// update passes a pod to the Workers. It fails only at the end of the agent.
+func (d *Desired) update(t UpdateType, uid types.UID, w working) {
+	d.working[uid] = w
+	_ = d.config.Workers.UpdatePod(Update{Type: t, Pod: w.pod})
+}
+
+// withStatus returns the pod with its last status.
+func (d *Desired) withStatus(pod *v1.Pod) *v1.Pod {
+	last := d.config.Status(pod.UID)
+	if last == nil {
+		return pod
+	}
+	copied := *pod
+	copied.Status = *last
+	return &copied
+}
+
+// deleted returns the pod marked as deleted, so that it ends as Succeeded or Failed.
+func deleted(pod *v1.Pod) *v1.Pod {
+	if pod.DeletionTimestamp != nil {
+		return pod
+	}
+	copied := *pod
+	copied.DeletionTimestamp = &metav1.Time{Time: time.Now()}
+	return &copied
+}
