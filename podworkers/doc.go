@@ -31,6 +31,7 @@
 //	stop_again.go containers that run although their pod should have stopped
 //	pod_state.go  the state of a pod for other parts of an agent
 //
+//	desired.go            Desired: the pods of one source, passed to Workers
 //	workers.go            Workers: the lock and the goroutines; New, Run, UpdatePod
 //	workers_scheduler.go  the state under the lock: updates and their effects
 //	workers_work.go       the work of one pod: started, cancelled, abandoned, ended

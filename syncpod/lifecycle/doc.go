@@ -34,4 +34,5 @@ package lifecycle
 //	stopper.go    Stopper; StopContainer and RemoveContainer of the runtime
 //	container.go  one container, and a runtime that does not respond
 //	prestop.go    preStop handlers, including those of containers without a spec
+//	clear.go      the instances that a plan stops and removes
 //	pod.go        all containers of a pod and then its sandboxes, until none is alive

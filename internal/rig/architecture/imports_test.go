@@ -82,6 +82,8 @@ var rooms = []room{
 		"a pod's directory consists of files of the node, and needs no runtime; an interface sets up the volumes"},
 	{"syncpod/memory", []string{"actions", "backoff", "internal/statusjson", "runtime", "runtime/cri/creation", "syncpod/status"},
 		"the memory of a pod is a value with rules; other packages lock, load and save it"},
+	{"syncpod/memory/keeper", []string{"actions", "internal/podfile", "runtime", "runtime/cri", "syncpod/lifecycle", "syncpod/memory", "syncpod/status"},
+		"it keeps the memory of pods under locks and in files; its caller reads statuses, and carries plans out"},
 	{"syncpod", []string{"actions", "internal/lastknown", "internal/limiter", "internal/podresources", "internal/podfile", "runtime", "runtime/cri", "runtime/foreign", "runtime/foreign/lines", "runtime/hostfs", "runtime/image", "runtime/reader", "sandbox", "sandbox/run", "syncpod/cgroup", "syncpod/container", "syncpod/container/...", "syncpod/container/env", "syncpod/device", "syncpod/lifecycle", "syncpod/lifecycle/handler", "syncpod/memory", "syncpod/poddir", "syncpod/podref", "syncpod/resize", "syncpod/status", "syncpod/volume", "syncpod/volume/local"},
 		"the transaction does not depend on its callers, the workers and the loop, and never on a fake runtime"},
 	{"syncpod/device", []string{"internal/podfile"}, "the devices of containers are stored in files; an interface allocates them"},

@@ -13,6 +13,7 @@ var pure = []string{"actions", "backoff", "podworkers", "runtime", "runtime/fore
 
 // edges are the files of pure packages that carry out the decisions of the other files.
 var edges = map[string]string{
+	"podworkers/desired.go":              "passes the pods of a source to the Workers, under a lock",
 	"podworkers/workers.go":              "holds the lock, and gives each busy pod a goroutine",
 	"podworkers/workers_ask.go":          "reads the shared Set under a lock",
 	"podworkers/workers_config.go":       "takes a log",
@@ -35,6 +36,7 @@ var edges = map[string]string{
 	"sandbox/handler.go":                 "reads the runtime handler of a class",
 	"sandbox/run/runner.go":              "runs sandboxes over CRI",
 	"sandbox/run/stop.go":                "stops and removes a sandbox over CRI",
+	"syncpod/lifecycle/clear.go":         "stops the containers of a plan at once",
 	"syncpod/lifecycle/container.go":     "stops a container over CRI",
 	"syncpod/lifecycle/pod.go":           "stops the containers and the sandboxes of a pod",
 	"syncpod/lifecycle/prestop.go":       "runs preStop handlers",
