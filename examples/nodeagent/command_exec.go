@@ -12,7 +12,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/podsync/podsync/internal/websocket"
+	"github.com/podsync/podsync/runtime/websocket"
 )
 
 // protocols are the accepted subprotocols. Only the first can signal the end of the input.

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/podsync/podsync/internal/websocket"
+	"github.com/podsync/podsync/runtime/websocket"
 )
 
 // forwardPorts is nodeagent port-forward: it connects each connection to a local port to a port of the pod, until ctx

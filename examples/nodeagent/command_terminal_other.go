@@ -5,7 +5,7 @@ package main
 import (
 	"context"
 
-	"github.com/podsync/podsync/internal/websocket"
+	"github.com/podsync/podsync/runtime/websocket"
 )
 
 // terminal does nothing: agents run on Linux.

@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/podsync/podsync/internal/websocket"
+	"github.com/podsync/podsync/runtime/websocket"
 	"github.com/podsync/podsync/syncpod/server"
 )
 

@@ -12,7 +12,7 @@ import (
 	"testing/synctest"
 
 	"github.com/podsync/podsync/internal/spdy"
-	"github.com/podsync/podsync/internal/websocket"
+	"github.com/podsync/podsync/runtime/websocket"
 )
 
 // talkative is a streaming server of a runtime for a process that prints 8 MiB on its stdout and

@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/podsync/podsync/internal/websocket"
 	"github.com/podsync/podsync/runtime/cri/critest/faults"
+	"github.com/podsync/podsync/runtime/websocket"
 	"github.com/podsync/podsync/syncpod/server"
 )
 

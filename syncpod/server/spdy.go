@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/podsync/podsync/internal/spdy"
-	"github.com/podsync/podsync/internal/websocket"
 	"github.com/podsync/podsync/runtime/foreign"
+	"github.com/podsync/podsync/runtime/websocket"
 )
 
 const (

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/podsync/podsync/internal/spdy"
-	"github.com/podsync/podsync/internal/websocket"
+	"github.com/podsync/podsync/runtime/websocket"
 )
 
 const (

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/podsync/podsync/internal/spdy"
-	"github.com/podsync/podsync/internal/websocket"
+	"github.com/podsync/podsync/runtime/websocket"
 )
 
 // The channels of a process's streams over a WebSocket. The first byte of a message is its channel.

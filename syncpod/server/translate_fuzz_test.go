@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/podsync/podsync/internal/spdy"
-	"github.com/podsync/podsync/internal/websocket"
+	"github.com/podsync/podsync/runtime/websocket"
 )
 
 // FuzzTranslate checks that for any data of a runtime over SPDY, and of a caller over a WebSocket, the translation

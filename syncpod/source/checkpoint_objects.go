@@ -10,7 +10,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/podsync/podsync/internal/lastknown"
+	"github.com/podsync/podsync/syncpod/container/env"
 )
 
 // ConfigMap returns a ConfigMap, or its last known version if the source is unavailable.
@@ -38,7 +38,7 @@ func (r *Checkpoint) Secret(ctx context.Context, namespace, name string) (*v1.Se
 
 // withoutKey adds to the error of an unavailable server why a Secret is not in the checkpoint.
 func (r *Checkpoint) withoutKey(err error) error {
-	if err != nil && r.config.Key == nil && lastknown.Unavailable(err) {
+	if err != nil && r.config.Key == nil && env.Unavailable(err) {
 		return fmt.Errorf("%w (it is not in the checkpoint, because there is no source.CheckpointConfig.Key)", err)
 	}
 	return err

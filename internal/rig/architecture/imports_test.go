@@ -29,7 +29,7 @@ var rooms = []room{
 	{"runtime/cri/critest/conformance", nil, "it checks any runtime, so it knows CRI only"},
 	{"runtime/cri/critest/agenttest/loopagent", []string{"runtime", "runtime/cri", "runtime/cri/critest/agenttest", "syncpod", "syncpod/agent", "syncpod/source"},
 		"it is podsync's loop as an agent under test: the only package that imports both"},
-	{"runtime/cri/critest/...", []string{"internal/spdy", "internal/websocket", "runtime/cri/critest/..."},
+	{"runtime/cri/critest/...", []string{"internal/spdy", "runtime/websocket", "runtime/cri/critest/..."},
 		"it replaces a runtime; with code of podsync it would repeat podsync's mistakes"},
 	{"runtime/image", []string{"backoff", "internal/lastknown", "internal/order", "internal/podfile", "runtime", "runtime/cri", "runtime/foreign", "runtime/image/keyring"},
 		"images are pulled and removed without a sync of a pod"},
@@ -99,7 +99,7 @@ var rooms = []room{
 	{"syncpod/agent", []string{"actions", "podworkers", "runtime", "runtime/cri", "runtime/foreign/lines", "runtime/gc", "runtime/image", "runtime/logs", "runtime/logs/rotate", "runtime/pleg", "runtime/stats", "sandbox", "syncpod", "syncpod/eviction", "syncpod/eviction/manager", "syncpod/loop", "syncpod/oom", "syncpod/podref", "syncpod/probe", "syncpod/source", "syncpod/store", "syncpod/userns"},
 		"it is the top: it adds the parts of a kubelet to a loop, and never imports a fake runtime"},
 
-	{"syncpod/server", []string{"internal/spdy", "internal/websocket", "runtime", "runtime/cri", "runtime/foreign", "runtime/foreign/lines", "runtime/hostfs", "runtime/logs", "runtime/stats", "syncpod/loop", "syncpod/volume"},
+	{"syncpod/server", []string{"internal/spdy", "runtime/websocket", "runtime", "runtime/cri", "runtime/foreign", "runtime/foreign/lines", "runtime/hostfs", "runtime/logs", "runtime/stats", "syncpod/loop", "syncpod/volume"},
 		"it shows what an agent does, and decides nothing; only the types of the loop's answers and of the usage of volumes are needed"},
 
 	{"syncpod/timeline", []string{"actions", "podworkers", "runtime/image", "syncpod", "syncpod/agent", "syncpod/probe"},
@@ -122,7 +122,7 @@ var rooms = []room{
 	{"internal/spdy", nil, "it carries streams of any content"},
 	{"internal/lastknown", []string{"syncpod/container/env"}, "it remembers the answers of any source; only the source knows the errors of absence"},
 	{"internal/utf", nil, "it decodes texts, for any package"},
-	{"internal/websocket", nil, "it carries messages of any content"},
+	{"runtime/websocket", nil, "it carries messages of any content"},
 	{"syncpod/store", []string{"internal/podfile", "internal/statusjson", "runtime"}, "a stored status is a file, for any agent"},
 	{"internal/statusjson", []string{"runtime"}, "it encodes reported states, for packages that store them"},
 	{"internal/podfile", []string{"runtime/hostfs"}, "it stores a file for each pod, with any content"},
@@ -155,7 +155,7 @@ type ban struct {
 
 // library lists the packages that an embedder's program links. The packages below internal/rig run the library or check it.
 var library = []string{".", "actions/...", "backoff/...", "internal/deadline", "internal/filetree", "internal/jitter", "internal/limiter", "internal/linux",
-	"internal/order", "internal/podfile", "internal/podresources", "internal/quantities", "internal/spdy", "internal/statusjson", "internal/utf", "internal/websocket", "podworkers/...", "runtime/...", "sandbox/...", "syncpod/..."}
+	"internal/order", "internal/podfile", "internal/podresources", "internal/quantities", "internal/spdy", "internal/statusjson", "internal/utf", "podworkers/...", "runtime/...", "sandbox/...", "syncpod/..."}
 
 var bans = []ban{
 	{

@@ -37,7 +37,7 @@ var moduleRooms = []room{
 	{"modules/cluster/mirrors", []string{"modules/cluster/internal/queue", "runtime", "syncpod/podspec", "syncpod/source"}, "a mirror pod follows from a static pod"},
 	{"modules/cluster/node", []string{"syncpod/eviction", "runtime/hostfs", "modules/cluster/internal/watched", "runtime/foreign"},
 		"the Node follows from the machine and the runtime, not from pods"},
-	{"modules/cluster/objects", []string{"internal/lastknown", "modules/cluster/internal/cached", "syncpod", "syncpod/container/env", "syncpod/podspec", "syncpod/source"},
+	{"modules/cluster/objects", []string{"modules/cluster/internal/cached", "syncpod", "syncpod/container/env", "syncpod/podspec", "syncpod/source"},
 		"it reads the objects that pods refer to"},
 	{"modules/cluster/pods", []string{"modules/cluster/internal/watched", "syncpod/source"}, "the API server is a source of pods"},
 	{"modules/cluster/projections", []string{"syncpod/volume"}, "the API server has the certificates; package syncpod writes them into volumes"},
@@ -106,6 +106,63 @@ func TestImportsOfModules(t *testing.T) {
 		}
 		if !slices.ContainsFunc(g.own(), func(p string) bool { return match(r.path, short(p)) }) {
 			t.Errorf("room %s has no package", r.path)
+		}
+	}
+}
+
+// hidden returns the imports of internal packages of the library: an author of another module could not write them.
+func hidden(g graph) (found []string) {
+	for _, path := range g.own() {
+		for _, imported := range g[path].Imports {
+			if strings.HasPrefix(imported, module+"/internal/") {
+				found = append(found, short(path)+" imports "+short(imported))
+			}
+		}
+	}
+	return found
+}
+
+// TestExamplesAndModulesImportPublicPackages: examples and modules are programs of anybody, their tests included.
+func TestExamplesAndModulesImportPublicPackages(t *testing.T) {
+	g := graph{}
+	for _, file := range repositoryFiles(t) {
+		if path.Ext(file) != ".go" || !strings.HasPrefix(file, "examples/") && !strings.HasPrefix(file, "modules/") {
+			continue
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, file), nil, parser.ImportsOnly)
+		if err != nil {
+			t.Fatal(err)
+		}
+		one := &pkg{ImportPath: module + "/" + file}
+		for _, spec := range f.Imports {
+			imported, err := strconv.Unquote(spec.Path.Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			one.Imports = append(one.Imports, imported)
+		}
+		g[one.ImportPath] = one
+	}
+	if len(g) < 200 {
+		t.Errorf("%d files are found", len(g))
+	}
+	for _, found := range hidden(g) {
+		t.Errorf("%s, which no other module may: make it public, or use a library", found)
+	}
+}
+
+func TestHiddenImports(t *testing.T) {
+	of := func(imports ...string) *pkg { return &pkg{ImportPath: module + "/examples/a", Imports: imports} }
+	for _, tt := range []struct {
+		pkg  *pkg
+		want int
+	}{
+		{of(module+"/syncpod", module+"/modules/cluster/internal/queue", "example.com/internal/x"), 0},
+		{of(module + "/internal/lastknown"), 1},
+		{of(module + "/internal/rig/testnode"), 1},
+	} {
+		if got := hidden(graph{tt.pkg.ImportPath: tt.pkg}); len(got) != tt.want {
+			t.Errorf("%q: %q", tt.pkg.Imports, got)
 		}
 	}
 }

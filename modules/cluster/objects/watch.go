@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/podsync/podsync/internal/lastknown"
 	"github.com/podsync/podsync/modules/cluster/internal/cached"
 	"github.com/podsync/podsync/syncpod/container/env"
 )
@@ -144,7 +143,7 @@ func (w *watches[T]) get(ctx context.Context, k key) (T, error) {
 func (w *watches[T]) confirm(ctx context.Context, k key, o *watched) (object T, err error) {
 	if !o.absent.Load() {
 		object, err = w.read(ctx, k)
-		if !lastknown.Unavailable(err) {
+		if !env.Unavailable(err) {
 			o.absent.Store(env.NotFound(err))
 			return object, err
 		}

@@ -19,8 +19,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/podsync/podsync/internal/websocket"
 	"github.com/podsync/podsync/runtime/cri/critest/internal/streams"
+	"github.com/podsync/podsync/runtime/websocket"
 )
 
 // A caller is the other end of a stream.

@@ -73,3 +73,23 @@ func NotFound(err error) bool {
 	return errors.Is(err, ErrNotFound) ||
 		errors.As(err, &status) && status.Status().Reason == metav1.StatusReasonNotFound
 }
+
+// Unavailable reports whether an error from a source says nothing about the object: the server cannot be reached, does not
+// work, or cannot authenticate the caller, for example after the client certificate of the node has expired. Any other API
+// status is the server's answer.
+func Unavailable(err error) bool {
+	var status interface{ Status() metav1.Status }
+	if err == nil || NotFound(err) {
+		return false
+	}
+	if !errors.As(err, &status) {
+		return true
+	}
+	switch s := status.Status(); s.Reason {
+	case metav1.StatusReasonInternalError, metav1.StatusReasonServerTimeout, metav1.StatusReasonServiceUnavailable,
+		metav1.StatusReasonTimeout, metav1.StatusReasonTooManyRequests, metav1.StatusReasonUnauthorized:
+		return true
+	default:
+		return s.Code >= 500
+	}
+}

@@ -8,7 +8,7 @@ import (
 	"net"
 	"sync"
 
-	"github.com/podsync/podsync/internal/websocket"
+	"github.com/podsync/podsync/runtime/websocket"
 )
 
 // A Dialer connects to a pod port.

@@ -8,7 +8,7 @@ import (
 	"net/http"
 	"sync"
 
-	"github.com/podsync/podsync/internal/websocket"
+	"github.com/podsync/podsync/runtime/websocket"
 )
 
 // Host is the host in the URLs of a Server without an address.

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/podsync/podsync/internal/spdy"
-	"github.com/podsync/podsync/internal/websocket"
+	"github.com/podsync/podsync/runtime/websocket"
 )
 
 // ProtocolHeader is the header that names the protocol over SPDY.
