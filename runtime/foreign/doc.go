@@ -1,6 +1,6 @@
-// Package foreign makes the texts of others harmless: a runtime's texts, a registry, an image, a plugin, a
-// container or a peer. Such a text has any length and any characters. Whoever receives one bounds it before it
-// becomes part of an error, a status, an event, a log line or a page:
+// Package foreign makes others' texts harmless: a runtime's texts, a registry, an image, a plugin, a container
+// or a peer. Such a text has any length and any characters. Whoever receives one bounds it before it enters an
+// error, a status, an event, a log line or a page:
 //
 //	return fmt.Errorf("driver %s: %w", name, foreign.Error(err))
 //

@@ -12,7 +12,7 @@ import (
 
 // Error returns err if its text is one that [Line] does not change. Otherwise it returns another error with the
 // changed text. That one wraps the well-known errors that err wraps, such as context.Canceled, fs.ErrNotExist or a
-// syscall.Errno, and nothing else of err, because the text could be found and printed again.
+// syscall.Errno, and nothing else from err, because the text could be found and printed again.
 func Error(err error) error { return ErrorWith(err, Line) }
 
 // ErrorWith is Error with another function for the text, such as one that also removes secrets.
@@ -36,7 +36,7 @@ type bounded struct {
 func (e *bounded) Error() string   { return e.text }
 func (e *bounded) Unwrap() []error { return e.known }
 
-// knownErrors returns the errors without a text of others that err wraps.
+// knownErrors returns the errors without others' texts that err wraps.
 func knownErrors(err error) (known []error) {
 	for _, k := range []error{
 		context.Canceled, context.DeadlineExceeded, fs.ErrNotExist, fs.ErrExist, fs.ErrPermission, fs.ErrClosed, fs.ErrInvalid,

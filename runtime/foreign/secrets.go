@@ -9,10 +9,10 @@ import (
 )
 
 const (
-	// minSecret is the length of the shortest value that is redacted, in bytes. Shorter ones, such as "1" or "dev",
-	// are parts of most texts.
+	// minSecret is the shortest value's length that is redacted, in bytes. Shorter ones, such as "1" or "dev", are
+	// in most texts.
 	minSecret = 4
-	// maxSecrets is how many bytes of values are kept.
+	// maxSecrets is how many value bytes are kept.
 	maxSecrets = 256 << 10
 	// Redacted replaces a secret in a text.
 	Redacted = "[redacted]"
@@ -20,7 +20,7 @@ const (
 	Withheld = "[withheld, because it may contain values of Secrets]"
 )
 
-// Secrets are values that must not be in a text of others. The zero value has none. Secrets prints no value.
+// Secrets are values that must not be in others' texts. The zero value has none. Secrets prints no value.
 type Secrets struct {
 	// forms are the forms in which a value may occur, the longest first, because one may contain another.
 	forms []form
@@ -35,7 +35,7 @@ type form struct {
 	length            int
 }
 
-// Add adds a value. Values of less than four bytes are not added.
+// Add adds a value. Values below four bytes are not added.
 func (s *Secrets) Add(value string) {
 	if len(value) < minSecret || s.full {
 		return
@@ -124,7 +124,7 @@ func cutMark(text string) (before, mark, after string, found bool) {
 	}
 }
 
-// overlap returns the length of the longest end of a that is a beginning of b.
+// overlap returns how long the longest end in a is with which b begins.
 func overlap(a, b string) int {
 	for n := min(len(a), len(b)); n > 0; n-- {
 		if a[len(a)-n:] == b[:n] {

@@ -7,28 +7,29 @@ import (
 	"unicode/utf8"
 )
 
-// Max is the maximum length of a text in bytes. MaxWord is that of a reason, a name or a version, which are a few
+// Max is the maximum text length in bytes. MaxWord is that for a reason, a name or a version, which are a few
 // words at most.
 const (
 	Max     = 2 << 10
 	MaxWord = 128
 )
 
-// Line returns s on one line. Each control character, line break, mark that changes the direction of a text and
-// byte that is not UTF-8 becomes an escape sequence of Go, such as \n, \x1b or \u202e. Of a text longer than Max it
-// keeps the beginning and the end, because causes are at an error's end.
+// Line returns s on one line. Each control character, line break, mark that changes a text's direction and byte
+// that is not UTF-8 becomes a Go escape sequence, such as \n, \x1b or \u202e. From a text longer than Max it keeps
+// the beginning and the end, because causes are at an error's end.
 func Line(s string) string { return Cut(s, Max) }
 
 // Word is Line with the limit MaxWord.
 func Word(s string) string { return Cut(s, MaxWord) }
 
-// Text is Line for a text of several lines, such as a command's output: it keeps line feeds and tabs.
+// Text is Line for a text with several lines, such as a command's output: it keeps line feeds and
+// tabs.
 func Text(s string) string { return bound(s, Max, isHarmlessInText) }
 
-// Cut is Line with another limit, of at least 64 bytes.
+// Cut is Line with another limit, at least 64 bytes.
 func Cut(s string, limit int) string { return bound(s, limit, isHarmless) }
 
-// CutText is Text with another limit, of at least 64 bytes.
+// CutText is Text with another limit, at least 64 bytes.
 func CutText(s string, limit int) string { return bound(s, limit, isHarmlessInText) }
 
 // The mark for omitted bytes has their number between its beginning and its end.
@@ -65,7 +66,7 @@ func isHarmless(r rune) bool {
 
 func isHarmlessInText(r rune) bool { return r == '\n' || r == '\t' || isHarmless(r) }
 
-// front returns the escaped beginning of s in at most limit bytes, and the rest of s.
+// front returns s's escaped beginning in at most limit bytes, and what remains.
 func front(s string, limit int, harmless func(rune) bool) (escaped, rest string) {
 	var b strings.Builder
 	for s != "" {
@@ -80,7 +81,7 @@ func front(s string, limit int, harmless func(rune) bool) (escaped, rest string)
 	return b.String(), s
 }
 
-// back returns the escaped end of s in at most limit bytes, and the part of s before it.
+// back returns s's escaped end in at most limit bytes, and what precedes it.
 func back(s string, limit int, harmless func(rune) bool) (before, escaped string) {
 	var units []string
 	for length := 0; s != ""; {

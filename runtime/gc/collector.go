@@ -15,7 +15,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri"
 )
 
-// PodStates reports which parts of a pod may be removed. For an unknown pod it reports false until it is
+// PodStates reports which pod parts may be removed. For an unknown pod it reports false until it is
 // certain that no source wants that pod.
 type PodStates interface {
 	// RuntimeShouldBeRemoved reports whether the dead containers and a pod's
@@ -24,7 +24,7 @@ type PodStates interface {
 	// ContentShouldBeRemoved reports whether the pod's files on the node, its volumes and logs, may
 	// be removed.
 	ContentShouldBeRemoved(pod types.UID) bool
-	// AllShouldBeRemoved reports whether all containers and sandboxes of a pod may be removed once it has stopped, although
+	// AllShouldBeRemoved reports whether all containers and sandboxes in a pod may be removed once it has stopped, although
 	// its source still has it: the pod was evicted or deleted, and is being stopped or has stopped.
 	AllShouldBeRemoved(pod types.UID) bool
 }
@@ -33,8 +33,8 @@ type PodStates interface {
 type Pods interface {
 	// UIDs returns the pods, each once, in any order.
 	UIDs() []types.UID
-	// Get returns the status of the last successful read, which the caller must not modify, and the
-	// last read's error.
+	// Get returns the status from the last successful read, which the caller must not modify, and
+	// the last read's error.
 	Get(pod types.UID) (*runtime.PodStatus, error)
 }
 
@@ -51,16 +51,16 @@ type Config struct {
 	Pods Pods
 	// Runtime removes containers and sandboxes. Required.
 	Runtime Remover
-	// LogsRoot is the directory of all pod logs. A pod's logs are at
+	// LogsRoot is the directory for all pod logs. A pod's logs are at
 	// <namespace>_<name>_<uid>/<container>/<attempt>.log below it. Default: no log is removed.
 	LogsRoot string
-	// LogLinks is a directory of symbolic links to these logs. The Collector removes links whose
-	// log no longer exists. It requires LogsRoot. Default: no link is removed.
+	// LogLinks is a directory with symbolic links to these logs. The Collector removes links
+	// whose log no longer exists. It requires LogsRoot. Default: no link is removed.
 	LogLinks string
 }
 
-// exitReadTime is the time in which the pod worker reads the exit codes of a pod that it has stopped. It may be unable to go on
-// for longer than that, for example to record a status on a disk that is full.
+// exitReadTime is the time in which the pod worker reads the exit codes from a pod that it has stopped. It may be unable to go
+// on for longer than that, for example to record a status on a disk that is full.
 const exitReadTime = 10 * time.Second
 
 // After a removal, the same item is not removed again for firstPause. If the item still exists after
@@ -77,7 +77,7 @@ type Collector struct {
 	mu sync.Mutex
 	// asked holds the items that the last pass tried to remove, by ID.
 	asked map[string]request
-	// directories holds the log directories of the pods seen so far.
+	// directories holds the log directories for the pods seen so far.
 	directories map[types.UID]string
 }
 
@@ -100,8 +100,8 @@ func New(c Config) (*Collector, error) {
 	return &Collector{config: c, directories: map[types.UID]string{}}, nil
 }
 
-// Collect makes one pass over all pods. It removes all containers and sandboxes of a pod that was evicted or deleted and has
-// stopped: its source may keep the pod for long, and the node may be short of the disk space. Otherwise it skips pods whose
+// Collect makes one pass over all pods. It removes all containers and sandboxes in a pod that was evicted or deleted and has
+// stopped: its source may keep the pod for long, and the node may need the disk space. Otherwise it skips pods whose
 // containers and sandboxes the pod worker is about to remove. When a removal fails, Collect continues, retries it in a later
 // pass, and returns all errors joined.
 func (c *Collector) Collect(ctx context.Context, lives PodStates) error {
@@ -109,7 +109,7 @@ func (c *Collector) Collect(ctx context.Context, lives PodStates) error {
 	defer c.mu.Unlock()
 	p := pass{Collector: c, asked: map[string]request{}}
 	var live []*runtime.PodStatus
-	present := 0 // how many pods of c.directories the runtime still has
+	present := 0 // how many pods in c.directories the runtime still has
 	for _, uid := range c.config.Pods.UIDs() {
 		status, err := c.config.Pods.Get(uid)
 		if err != nil || status.Empty() {

@@ -9,21 +9,21 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// keptDead is how many dead instances of a container are kept besides the current one: the API reports one, as lastState. The
-// kubelet's flag maximum-dead-containers-per-container counts the current one, too.
+// keptDead is how many dead instances are kept for a container besides the current one: the API reports one, as lastState.
+// The kubelet's flag maximum-dead-containers-per-container counts the current one, too.
 const keptDead = 1
 
 // Garbage lists the items in one pod that may be removed.
 type Garbage struct {
-	// Containers are dead instances, sorted by name, the newest of each first.
+	// Containers are dead instances, sorted by name, the newest first.
 	Containers []runtime.ContainerID
-	// Sandboxes are the IDs of sandboxes that are not ready and have no containers, in
-	// the status's order.
+	// Sandboxes are the IDs for sandboxes that are not ready and have no containers,
+	// in the status's order.
 	Sandboxes []string
 }
 
-// Decide returns the garbage of a pod that is not terminating. The status may be nil or out of
-// date: a dead container stays dead, and a superseded one stays superseded.
+// Decide returns the garbage from a pod that is not terminating. The status may be nil or
+// outdated: a dead container stays dead, and a superseded one stays superseded.
 func Decide(status *runtime.PodStatus) Garbage {
 	var g Garbage
 	if status == nil {
@@ -50,7 +50,7 @@ func Decide(status *runtime.PodStatus) Garbage {
 	return g
 }
 
-// everything returns all containers and sandboxes of a pod that has stopped.
+// everything returns all containers and sandboxes in a pod that has stopped.
 func everything(status *runtime.PodStatus) (g Garbage) {
 	for i := range status.Containers {
 		g.Containers = append(g.Containers, status.Containers[i].ID)
@@ -61,9 +61,9 @@ func everything(status *runtime.PodStatus) (g Garbage) {
 	return g
 }
 
-// hasStopped reports whether no process of the pod is left, and none of its containers ended within exitReadTime. An end in the
-// future, because the clock was set back, is not recent. A container that was created and not started has no process once its
-// sandbox has stopped.
+// hasStopped reports whether no process in the pod is left, and no container ended within exitReadTime. An end in the future,
+// because the clock was set back, is not recent. A container that was created and not started has no process once its sandbox
+// has stopped.
 func hasStopped(status *runtime.PodStatus, now time.Time) bool {
 	isRecent := func(t time.Time) bool { return !t.After(now) && now.Sub(t) < exitReadTime }
 	return !slices.ContainsFunc(status.Sandboxes, func(s runtime.SandboxStatus) bool { return s.State != runtime.SandboxNotReady }) &&
@@ -73,14 +73,15 @@ func hasStopped(status *runtime.PodStatus, now time.Time) bool {
 }
 
 // onlyFirstInstances reports whether the pod has at most one sandbox, no exited container, and only
-// first attempts. Unless the pod has ended, it then has no garbage and no logs of earlier instances.
+// first attempts. Unless the pod has ended, it then has no garbage and no logs from earlier
+// instances.
 func onlyFirstInstances(status *runtime.PodStatus) bool {
 	return len(status.Sandboxes) <= 1 && !slices.ContainsFunc(status.Containers, func(c runtime.ContainerStatus) bool {
 		return c.State == runtime.ContainerExited || c.Attempt > 0
 	})
 }
 
-// superfluous returns the dead instances of a container that need not be kept.
+// superfluous returns a container's dead instances that need not be kept.
 func superfluous(dead []*runtime.ContainerStatus, current *runtime.ContainerStatus) []runtime.ContainerID {
 	keep := keptDead
 	if current.State != runtime.ContainerRunning {

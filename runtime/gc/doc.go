@@ -1,23 +1,22 @@
-// Package gc removes dead containers, unused sandboxes and old logs: a container that crashes leaves
-// a dead instance and a log with each restart. When no source has a terminated pod any more, the pod
-// worker removes its containers and sandboxes, and this package removes its logs. This package also
-// removes the containers, the sandboxes and then the logs of pods that were evicted or deleted and
-// have stopped, although a source still has them.
+// Package gc removes dead containers, unused sandboxes and old logs: a container that crashes leaves a dead instance and a log
+// with each restart. When no source has a terminated pod any more, the pod worker removes its containers and sandboxes, and this
+// package removes its logs. This package also removes the containers, the sandboxes and then the logs from pods that were evicted
+// or deleted and have stopped, although a source still has them.
 //
-// [Decide] returns a pod's garbage. It is a pure function of the status that the runtime reports. A [Collector] removes the
+// [Decide] returns a pod's garbage. It is a pure function on the status that the runtime reports. A [Collector] removes the
 // garbage, in a pass that its owner starts periodically. It reads the statuses from a runtime.Cache, so that a pass without
 // garbage makes no call to the runtime.
 //
 // # Taken alone
 //
-// A Collector is a kubelet's containerGC and the part of HandlePodCleanups that removes logs. It needs three calls to a runtime,
-// the statuses from a runtime.Cache that a pleg.Watcher or the caller fills, and the [PodStates] that the caller knows. A status
-// that is old keeps garbage longer; it never causes the removal of a container that may still run, because the runtime refuses to
-// remove it. The pods need no API defaults.
+// A Collector is a kubelet's containerGC and what in HandlePodCleanups removes logs. It needs three calls to a runtime, the
+// statuses from a runtime.Cache that a pleg.Watcher or the caller fills, and the [PodStates] that the caller knows. A status that
+// is old keeps garbage longer; it never removes a container that may still run, because the runtime refuses to remove it. The
+// pods need no API defaults.
 //
 // # Kept objects
 //
-// Of each container of other pods, by name and of any kind:
+// For each container in other pods, by name and of any kind:
 //
 //   - the current instance, dead or alive, in any sandbox: it decides which container runs next
 //     and whether init containers have completed;
@@ -27,7 +26,6 @@
 // So a later status never needs a removed instance, whether or not earlier statuses were delivered
 // (kubernetes #117005). A container that runs, or may still run, is never removed.
 //
-// Of the sandboxes: the latest one, those that are ready, and those that hold a container. Of the
-// logs: those of existing instances, and the newest ones, as many as instances are kept. The number
-// of the next attempt follows from them (kubernetes #134153).
+// Among the sandboxes: the latest one, those that are ready, and those that hold a container. Among the logs: those from existing
+// instances, and the newest ones, as many as instances are kept. The next attempt number follows from them (kubernetes #134153).
 package gc

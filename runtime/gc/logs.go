@@ -19,7 +19,7 @@ import (
 )
 
 // see records the pod's log directory, so that it can be removed after the pod, and reports whether the
-// directory is known. If the names of the pod lead outside LogsRoot, it has no log directory.
+// directory is known. If the pod's names lead outside LogsRoot, it has no log directory.
 func (c *Collector) see(status *runtime.PodStatus) bool {
 	if c.directories[status.UID] != "" {
 		return true
@@ -33,7 +33,7 @@ func (c *Collector) see(status *runtime.PodStatus) bool {
 }
 
 // pruneLogs removes logs that need not be kept, and the links to them. If gone is false, no
-// recorded pod can have left the runtime, and the directories of whole pods are not read.
+// recorded pod can have left the runtime, and whole pods' directories are not read.
 func (c *Collector) pruneLogs(live []*runtime.PodStatus, gone bool, lives PodStates) error {
 	if c.config.LogsRoot == "" {
 		return nil
@@ -58,7 +58,7 @@ func (c *Collector) pruneLogs(live []*runtime.PodStatus, gone bool, lives PodSta
 	return errors.Join(append(errs, c.pruneLinks(root, live))...)
 }
 
-// removeDirectory removes the logs of a pod that the runtime no longer has.
+// removeDirectory removes the logs for a pod that the runtime no longer has.
 func (c *Collector) removeDirectory(root *os.Root, uid types.UID, lives PodStates) error {
 	if status, err := c.config.Pods.Get(uid); err != nil || !status.Empty() || !lives.ContentShouldBeRemoved(uid) {
 		return nil
@@ -70,9 +70,9 @@ func (c *Collector) removeDirectory(root *os.Root, uid types.UID, lives PodState
 	return nil
 }
 
-// pruneOf removes logs of the pod's containers. It keeps all logs of a container that has no
-// instance in the runtime, because they are its only record. It does not read the directory of a
-// container whose first instance still exists: most containers never restart.
+// pruneOf removes logs from the pod's containers. It keeps all logs from a container that has no
+// instance in the runtime, because they are its only record. It does not read the directory for
+// a container whose first instance still exists: most containers never restart.
 func (c *Collector) pruneOf(root *os.Root, status *runtime.PodStatus) error {
 	var there map[string]map[uint32]bool
 	for i := range status.Containers {
@@ -105,8 +105,8 @@ func (c *Collector) pruneOf(root *os.Root, status *runtime.PodStatus) error {
 	return errors.Join(errs...)
 }
 
-// pruneDirectory removes a container's logs, except those of the newest attempts and those that
-// keep selects.
+// pruneDirectory removes a container's logs, except those from the newest attempts and those
+// that keep selects.
 func (c *Collector) pruneDirectory(root *os.Root, dir string, keep func(attempt uint32) bool) error {
 	names, err := hostfs.Names(root, dir)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -1,4 +1,4 @@
-// Package hostfs reads, replaces and names files of the node that are hostile or must survive a crash.
+// Package hostfs reads, replaces and names files on the node that are hostile or must survive a crash.
 //
 // # Hostile files
 //
@@ -12,8 +12,8 @@
 //
 // # Names that become paths
 //
-// [Element] and [Relative] validate names and paths from a pod before they become part of a path on the node. An API
-// server validates them too, but no API server may have seen a pod from a file or another program.
+// [Element] and [Relative] validate names and paths from a pod before they enter a path on the node. An API server
+// validates them too, but no API server may have seen a pod from a file or another program.
 //
 // # Concurrency
 //

@@ -25,8 +25,8 @@ func Replace(path string, text []byte, sync bool) error {
 	return err
 }
 
-// Temporary returns the path of the file that Replace writes first. The next Replace
-// overwrites the file that a killed agent has left there.
+// Temporary returns the path for the file that Replace writes first. The next
+// Replace overwrites the file that a killed agent has left there.
 func Temporary(path string) string {
 	return filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".tmp")
 }

@@ -12,9 +12,9 @@ import (
 // opening a FIFO waits for a writer.
 const openPath = 0x200000
 
-// Open opens a regular file for reading, and returns its FileInfo. It does not follow a link at the
-// end of name, and links before that cannot lead out of root. It resolves the file first, and opens
-// it by that descriptor once it is known to be regular: nothing else is opened, even for a moment.
+// Open opens a regular file for reading, and returns its FileInfo. It does not follow a link ending
+// name, and links before that cannot lead outside root. It resolves the file first, and opens it by
+// that descriptor once it is known to be regular: nothing else is opened, even for a moment.
 func Open(root *os.Root, name string) (*os.File, fs.FileInfo, error) {
 	found, err := root.OpenFile(name, openPath|syscall.O_NOFOLLOW, 0)
 	if err != nil {

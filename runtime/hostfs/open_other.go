@@ -8,8 +8,8 @@ import (
 	"os"
 )
 
-// Open opens a regular file for reading, and returns its FileInfo. It does not follow a link at the
-// end of name, and links before that cannot lead out of root.
+// Open opens a regular file for reading, and returns its FileInfo. It does not follow a link ending
+// name, and links before that cannot lead outside root.
 func Open(root *os.Root, name string) (*os.File, fs.FileInfo, error) {
 	info, err := root.Lstat(name)
 	if err != nil {

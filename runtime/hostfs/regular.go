@@ -16,8 +16,8 @@ var ErrNotRegular = errors.New("not a regular file")
 // ErrTooLarge is wrapped by the error if a file is larger than the caller's limit.
 var ErrTooLarge = errors.New("the file is too large")
 
-// Read returns the content of a regular file that has at most limit bytes. A larger one is not
-// read. It follows no link at the end of name.
+// Read returns the content from a regular file that has at most limit bytes. A larger one is
+// not read. It follows no link ending name.
 func Read(root *os.Root, name string, limit int64) ([]byte, error) {
 	file, info, err := Open(root, name)
 	if err != nil {
@@ -43,9 +43,9 @@ func readAll(file *os.File, info fs.FileInfo, name string, limit int64) ([]byte,
 	return text.Bytes(), nil
 }
 
-// Names returns the names in a directory, unsorted. Names includes a file that is renamed during the call
-// under its old or its new name, but in rare cases a file system omits it. ReadDir of a Root stats each file after it has read the
-// names, and omits files whose names have changed in between.
+// Names returns the names in a directory, unsorted. Names includes a file that is renamed during the call under its old or its
+// new name, but in rare cases a file system omits it. ReadDir on a Root stats each file after it has read the names, and omits
+// files whose names have changed in between.
 func Names(root *os.Root, dir string) ([]string, error) {
 	inside, err := root.OpenRoot(dir + "/.") // not a FIFO, even if one has replaced it
 	if err != nil {
@@ -66,11 +66,11 @@ func tooLarge(name string, limit int64) error {
 
 func notRegular(name string) error { return fmt.Errorf("%q is %w", name, ErrNotRegular) }
 
-// maxLinks is the number of links that Resolve follows, as many as an os.Root does.
+// maxLinks is how many links Resolve follows, as many as an os.Root does.
 const maxLinks = 8
 
-// Resolve follows links at the end of name inside root, and returns their target's name, or name itself if it is not
-// a link. The result may change afterwards: pass it to a function that follows no link.
+// Resolve follows links ending name inside root, and returns their target's name, or name itself if it is not a
+// link. The result may change afterwards: pass it to a function that follows no link.
 func Resolve(root *os.Root, name string) (string, error) {
 	for range maxLinks {
 		info, err := root.Lstat(name)
@@ -89,7 +89,7 @@ func Resolve(root *os.Root, name string) (string, error) {
 	return "", fmt.Errorf("%q: %w: more than %d links", name, ErrNotRegular, maxLinks)
 }
 
-// ReadPath reads a file of the node as [Read] does, but follows links anywhere.
+// ReadPath reads a file on the node as [Read] does, but follows links anywhere.
 func ReadPath(path string, limit int64) ([]byte, error) {
 	file, info, err := OpenPath(path)
 	if err != nil {
@@ -99,7 +99,7 @@ func ReadPath(path string, limit int64) ([]byte, error) {
 	return readAll(file, info, path, limit)
 }
 
-// OpenPath opens a file of the node as [Open] does, but follows links anywhere.
+// OpenPath opens a file on the node as [Open] does, but follows links anywhere.
 func OpenPath(path string) (*os.File, fs.FileInfo, error) {
 	to, err := filepath.EvalSymlinks(path)
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// MaxPath is the maximum length of a path that Linux accepts in one call, in bytes: PATH_MAX without the NUL.
+// MaxPath is the longest path that Linux accepts in one call, in bytes: PATH_MAX without the NUL.
 const MaxPath = 4096 - 1
 
 // MaxElements is the maximum number of elements in a relative path. Each lookup starts at the first
@@ -14,7 +14,7 @@ const MaxPath = 4096 - 1
 const MaxElements = 128
 
 // Element returns an error, which names field, unless s can be one element in a path: not empty, not "." or "..", and
-// without a separator of any operating system or a NUL.
+// without any operating system's separator or a NUL.
 func Element(field, s string) error {
 	switch {
 	case s == "":
@@ -52,7 +52,7 @@ func Relative(field, s string) error {
 	return nil
 }
 
-// quoted is the maximum part of a name that an error quotes.
+// quoted is how much from a name an error quotes.
 const quoted = 64
 
 // Quote quotes a name for an error. It truncates a long name.

@@ -61,7 +61,7 @@ func (a *access) hasUsed(pod types.UID, repository, id string) bool {
 	return a.used[pod][useKey{repository, id}]
 }
 
-// forget drops the images of a pod that was removed.
+// forget drops the images for a removed pod.
 func (a *access) forget(pod types.UID) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -180,7 +180,7 @@ func (a *access) dropIntents(name string, drop func(*intent) bool) {
 	if len(left) == 0 {
 		delete(a.intents, name)
 		if err == nil { // otherwise the record would be read again
-			delete(a.read, name) // pods choose the names: those of pulls that failed must not add up
+			delete(a.read, name) // pods choose the names: those from pulls that failed must not add up
 		}
 	}
 }
@@ -206,8 +206,8 @@ func (a *access) pulled(id string, ref imageRef, c keyring.Credentials) {
 	a.dropIntents(normal(ref.full), func(in *intent) bool { return in.state == succeeded && in.with == with })
 }
 
-// removed deletes the records of an image that was removed under all its names. A pending pull may result in another
-// image with that name.
+// removed deletes a removed image's records under all its names. A pending pull may result in another image with
+// that name.
 func (a *access) removed(id string, names []string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -222,14 +222,14 @@ func (a *access) removed(id string, names []string) {
 	}
 }
 
-// known returns the IDs of the images that have records.
+// known returns the IDs for images that have records.
 func (a *access) known() []string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return slices.AppendSeq(a.files.pulledIDs(), maps.Keys(a.grants))
 }
 
-// listed deletes the records of images that another program has removed: those that were recorded before a list of all
+// listed deletes the records for images that another program has removed: those that were recorded before listing all
 // images began, and that two lists in a row lack. One list may be short, because a store was not mounted for a moment, and
 // an image without a record is open to all pods. An empty list counts for none.
 func (a *access) listed(ids map[string]bool, began time.Time) {
@@ -290,7 +290,7 @@ func (a *access) allows(img *Image, ref imageRef, credentials []keyring.Credenti
 	defer a.mu.Unlock()
 	grants := a.of(img.ID)
 	a.load(img.names...)
-	if !strings.HasPrefix(img.ID, ref.pull) { // runtimes accept the beginning of an ID
+	if !strings.HasPrefix(img.ID, ref.pull) { // runtimes accept an ID's beginning
 		if g, pulled := grants.in[ref.repository]; pulled {
 			return g.allows(credentials)
 		}
@@ -305,8 +305,8 @@ func (a *access) allows(img *Image, ref imageRef, credentials []keyring.Credenti
 }
 
 // intentsAllow reports whether the intents recorded for the image's names in a repository, or in
-// all repositories for "", permit its use: none of them can have produced the image, or one with
-// these credentials did. It requires mu to be held.
+// all repositories for "", permit its use: none can have produced the image, or one with these
+// credentials did. It requires mu to be held.
 func (a *access) intentsAllow(img *Image, repository string, credentials []keyring.Credentials) bool {
 	free := true
 	for _, name := range img.names {

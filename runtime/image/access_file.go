@@ -19,7 +19,7 @@ import (
 	"github.com/podsync/podsync/runtime/image/keyring"
 )
 
-// accessFiles persist the state of access over an agent restart: in pulled, a file for each image; in pulling, a file
+// accessFiles persist the access state over an agent restart: in pulled, a file for each image; in pulling, a file
 // for each name that is, or may be, being pulled with a credential. They contain credential hashes. The zero
 // accessFiles persists nothing.
 type accessFiles struct {
@@ -37,8 +37,8 @@ func newAccessFiles(dir string, log logr.Logger) accessFiles {
 // imageFile is an image's file.
 type imageFile struct {
 	Image string `json:"image"`
-	// Verify is set after a file of the image could not be read: that file may have had repositories that are not in
-	// this list.
+	// Verify is set after an image file could not be read: that file may have had repositories that are not in this
+	// list.
 	Verify       bool                      `json:"verify,omitempty"`
 	Repositories map[string]repositoryFile `json:"repositories"`
 }
@@ -48,7 +48,7 @@ type repositoryFile struct {
 	Credentials []fingerprint `json:"credentials,omitempty"`
 }
 
-// nameFile is the file of a name with its pulls.
+// nameFile is the file for a name with its pulls.
 type nameFile struct {
 	Name  string       `json:"name"`
 	Pulls []intentFile `json:"pulls"`
@@ -72,7 +72,7 @@ func (f *fingerprint) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// fileOf returns the name of the file of an image or a name.
+// fileOf returns the file name for an image or a name.
 func fileOf(of string) types.UID {
 	sum := sha256.Sum256([]byte(of))
 	return types.UID(hex.EncodeToString(sum[:]))
@@ -97,8 +97,8 @@ func (f accessFiles) image(id string) imageGrants {
 	return grants
 }
 
-// intents reads the pulls of a name that an earlier agent began, whose outcome is unknown. If the file cannot be read,
-// it returns a pull with an unknown credential.
+// intents reads the pulls for a name that an earlier agent began, whose outcome is unknown. If the file cannot be
+// read, it returns a pull with an unknown credential.
 func (f accessFiles) intents(name string) []*intent {
 	var file nameFile
 	if _, err := f.read(f.pulling, name, &file, func() string { return file.Name }); err != nil {
@@ -167,7 +167,7 @@ func (f accessFiles) save(dir podfile.Dir, of string, file any, empty bool) erro
 	return nil
 }
 
-// forget removes the file of an image that no longer exists.
+// forget removes the file for an image that no longer exists.
 func (f accessFiles) forget(id string) {
 	if f.pulled != "" {
 		f.report(f.pulled.Remove(fileOf(id)))
@@ -184,7 +184,7 @@ func (f accessFiles) pulledImages() []types.UID {
 	return files
 }
 
-// pulledIDs returns the IDs of the images that have files. It leaves out files that cannot be read.
+// pulledIDs returns the IDs for images that have files. It leaves out files that cannot be read.
 func (f accessFiles) pulledIDs() (ids []string) {
 	for _, name := range f.pulledImages() {
 		var file imageFile

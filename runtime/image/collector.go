@@ -39,12 +39,12 @@ type CollectorPods interface {
 type CollectorConfig struct {
 	// Runtime lists and removes images. Required.
 	Runtime CollectorRuntime
-	// Leases are the leases of the Manager that returns images, see Manager.Leases. Required: an image that
-	// a Manager has just returned must not be removed.
+	// Leases are the leases from the Manager that returns images, see Manager.Leases. Required: an image
+	// that a Manager has just returned must not be removed.
 	Leases *Leases
 	// Policy determines when images are removed.
 	Policy GCPolicy
-	// Keep lists names or IDs of images that are never removed. The sandbox image need not be
+	// Keep lists images, by name or ID, that are never removed. The sandbox image need not be
 	// listed if the runtime reports it: containerd 1 and CRI-O report it, containerd 2 pins it.
 	Keep []string
 	// Pods reports which images are in use, so that their last use is known although passes list
@@ -53,7 +53,7 @@ type CollectorConfig struct {
 	// AlwaysList makes each pass list the images, however much room there is, so that their age is
 	// known when RemoveUnused is called. Default: below LowPercent a pass lists nothing.
 	AlwaysList bool
-	// Statfs returns the usage of the file system that contains the path. fs.ErrNotExist and
+	// Statfs returns the usage for the file system that contains the path. fs.ErrNotExist and
 	// errors.ErrUnsupported mean that it is unknown. Default: statfs(2) on Linux; on other systems
 	// the usage is unknown, and only MaxAge removes images.
 	Statfs func(path string) (Disk, error)
@@ -61,8 +61,8 @@ type CollectorConfig struct {
 	Log logr.Logger
 }
 
-// ErrDiskFull is the error of a pass that could not free as much space as the policy requires: a
-// kubelet reports it with the event FreeDiskSpaceFailed.
+// ErrDiskFull is the error from a pass that could not free as much space as the policy requires:
+// a kubelet reports it with the event FreeDiskSpaceFailed.
 var ErrDiskFull = errors.New("images cannot make enough room on the disk")
 
 const (
@@ -75,7 +75,7 @@ const (
 	maxPause   = 2 * time.Hour
 )
 
-// Collector removes images that no container of any agent uses, when the disk gets full or the images are old. Its
+// Collector removes images that no agent's container uses, when the disk gets full or the images are old. Its
 // methods may be called concurrently.
 type Collector struct {
 	config CollectorConfig
@@ -85,7 +85,7 @@ type Collector struct {
 	turn    chan struct{}
 	records map[string]record // by ID, of the last list's images
 	blind   bool              // the log already has the line that the disk's usage is unknown
-	partial bool              // the log already has the line that the list of images is too large
+	partial bool              // the log already has the line that the image list is too large
 }
 
 // record is a present image's state.
@@ -151,8 +151,8 @@ func (c *Collector) Collect(ctx context.Context) error {
 
 // RemoveUnused removes all images that no container uses, however much room there is, except those
 // younger than the policy's MinAge, which counts from when a pass first listed them: see
-// AlwaysList. A node calls it before it evicts a pod for lack of disk space. The error joins all
-// failures.
+// AlwaysList. A node calls it before it evicts a pod because disk space is short. The error joins
+// all failures.
 func (c *Collector) RemoveUnused(ctx context.Context) error {
 	select {
 	case c.turn <- struct{}{}:
@@ -186,7 +186,8 @@ func (c *Collector) notePods(now time.Time) {
 	}
 }
 
-// disk returns the usage of the fullest file system with images, the zero Disk if unknown.
+// disk returns the usage for the fullest file system with images, the zero Disk if
+// unknown.
 func (c *Collector) disk(ctx context.Context) (Disk, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -212,7 +213,7 @@ func (c *Collector) disk(ctx context.Context) (Disk, error) {
 	return fullest, nil
 }
 
-// fuller returns the file system with the higher percentage of use.
+// fuller returns the file system with the higher usage.
 func fuller(a, b Disk) Disk {
 	if b.Capacity == 0 || a.Capacity > 0 && float64(a.used())/float64(a.Capacity) >= float64(b.used())/float64(b.Capacity) {
 		return a

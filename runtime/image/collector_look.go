@@ -36,7 +36,7 @@ func (l listed) add(i *runtimeapi.Image) {
 	img.Name = slices.Concat(img.cri.RepoTags, img.cri.RepoDigests, []string{img.ID})[0]
 }
 
-// listedImage is an image of the list, under all its names.
+// listedImage is a listed image, under all its names.
 type listedImage struct {
 	Stored
 	names []string // in normal form
@@ -51,7 +51,8 @@ func (l listed) stored() []Stored {
 	return all
 }
 
-// look lists the images with their records. If the list has all images, it drops the records of all others.
+// look lists the images with their records. If the list has all images, it drops the records for all
+// others.
 func (c *Collector) look(ctx context.Context, now time.Time) (listed, error) {
 	images, all, err := c.list(ctx)
 	if err != nil {
@@ -143,8 +144,8 @@ func (c *Collector) inspectKnown(ctx context.Context, images listed) error {
 	return nil
 }
 
-// usedNames returns all names of images that containers use or mount. The containers may belong to
-// any agent, and need not run.
+// usedNames returns all image names that containers use or mount. The containers may belong to any
+// agent, and need not run.
 func (c *Collector) usedNames(ctx context.Context) (map[string]bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -165,7 +166,7 @@ func (c *Collector) usedNames(ctx context.Context) (map[string]bool, error) {
 }
 
 // sandboxImage returns the runtime's sandbox image, none if the runtime does not report it. A
-// runtime reports it in the verbose configuration of its status, where kubeadm also reads it.
+// runtime reports it in the verbose configuration in its status, where kubeadm also reads it.
 func (c *Collector) sandboxImage(ctx context.Context) (map[string]bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()

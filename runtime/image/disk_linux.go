@@ -5,7 +5,7 @@ import (
 	"syscall"
 )
 
-// statfs returns the usage of the file system that contains the path.
+// statfs returns the usage for the file system that contains the path.
 func statfs(path string) (Disk, error) {
 	var s syscall.Statfs_t
 	if err := syscall.Statfs(path, &s); err != nil {

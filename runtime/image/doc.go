@@ -1,8 +1,8 @@
 // Package image ensures that container images are present. It applies the pull policy, selects registry credentials, merges
-// concurrent pulls of one image, limits concurrent pulls, and backs off after failures.
+// concurrent pulls for one image, limits concurrent pulls, and backs off after failures.
 //
-// The reasons in container statuses are a kubelet's, verbatim, because people and tools look for
-// them. Known defects of the kubelet are avoided:
+// The reasons in container statuses are a kubelet's, verbatim, because people and tools look for them. Known kubelet defects are
+// avoided:
 //
 //   - A pull, queued or running, is cancelled as soon as no pod needs the image any more; deleting a
 //     pod waits for neither (kubernetes #125050).
@@ -17,8 +17,8 @@
 // # Taken alone
 //
 // [Manager.EnsureImageExists] is a kubelet's EnsureImageExists, and a [Collector] its imageGCManager. The Manager needs two calls
-// of an image service, which may be the caller's own, and no status of a pod; errors of the service that are no errors of gRPC
-// count as a failed pull. It needs no API defaults, and a pod's UID only so that pods do not share a back-off:
+// to an image service, which may be the caller's own, and no pod status; errors from the service that are no gRPC errors count as
+// a failed pull. It needs no API defaults, and a pod's UID only so that pods do not share a back-off:
 //
 //	images, err := image.New(image.Config{Settings: image.Settings{Runtime: service}})
 //	img, err := images.EnsureImageExists(ctx, image.Request{Image: c.Image, PodUID: pod.UID, Secrets: secrets})
@@ -34,27 +34,27 @@
 // running or not, or if it is about to be used, which the Collector learns from the [Leases] that
 // it shares with the Manager. Pinned images and the sandbox image are kept.
 //
-// While there is room, a pass makes one call and lists nothing; the times of last use come from
-// leases and from a runtime.Cache. From GCPolicy's LowPercent on, the pass lists images, so that
-// their age is known before they must be removed.
+// While there is room, a pass makes one call and lists nothing; the last use comes from leases and from a
+// runtime.Cache. From GCPolicy's LowPercent on, the pass lists images, so that their age is known before they must
+// be removed.
 //
 // # Settings
 //
-// [Settings] and [GCPolicy] are what an operator of a node chooses. An agent has them in two fields of its Config:
+// [Settings] and [GCPolicy] are what a node's operator chooses. An agent has them in two fields of its Config:
 //
 //	agent.Config{
 //		Images:      image.Settings{MaxParallelPulls: 3},
 //		ImagePolicy: image.GCPolicy{HighPercent: 90, MaxAge: 30 * 24 * time.Hour},
 //	}
 //
-// An [Observer] is notified of pulls and removals. An [*Error] has a failed pull's reason.
+// An [Observer] observes pulls and removals. An [*Error] has a failed pull's reason.
 //
 // # Access and cost
 //
 // An image that was pulled with a pod's secret is unavailable to pods without that secret, although
-// it is present (KEP-2535); see Settings.ShareImages. With a Config.Dir this survives restarts of the
-// agent: the Manager records a pull with a credential before it asks the runtime, and the grant
-// before it deletes that record. If a record cannot be read, credentials are verified again.
+// it is present (KEP-2535); see Settings.ShareImages. With a Config.Dir this survives agent restarts:
+// the Manager records a pull with a credential before it asks the runtime, and the grant before it
+// deletes that record. If a record cannot be read, credentials are verified again.
 //
 // A present image costs one CRI call, a pulled one three: after the pull the image is inspected.
 //

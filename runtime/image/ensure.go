@@ -31,8 +31,8 @@ type Request struct {
 	PodAnnotations map[string]string
 	// Secrets are the pod's pull secrets, in its order.
 	Secrets []v1.Secret
-	// FetchSecrets, if set, returns more of them. It is called only if the result depends on them, so that a credential
-	// plugin or an API server that is unavailable delays no container whose image is present and usable (kubernetes #133079).
+	// FetchSecrets, if set, returns more. It is called only if the result depends on them, so that a credential plugin or an
+	// API server that is unavailable delays no container whose image is present and usable (kubernetes #133079).
 	FetchSecrets func(ctx context.Context) []v1.Secret
 	// Used is the image's identifier with which the runtime has run the same container before, "" for none. The pod may
 	// use that image again without credentials.
@@ -46,7 +46,7 @@ type Request struct {
 	OnPull func()
 }
 
-// String describes the request, with the number of secrets but not the secrets.
+// String describes the request, with a count but not the secrets.
 func (r Request) String() string {
 	return fmt.Sprintf("{image %q, policy %q, pod %q, [%d pull secrets]}", r.Image, r.Policy, r.PodUID, len(r.Secrets))
 }
@@ -56,11 +56,11 @@ func (r Request) Format(w fmt.State, _ rune) { fmt.Fprint(w, r.String()) }
 
 // Image is a present image, protected by a lease.
 type Image struct {
-	// ID is the runtime's identifier of the image. Create containers from it, with the name in the
-	// pod's spec as ImageSpec.UserSpecifiedImage (CRI-O requires that).
+	// ID is the runtime's identifier for the image. Create containers from it, with the name in
+	// the pod's spec as ImageSpec.UserSpecifiedImage (CRI-O requires that).
 	ID string
-	// UID and Username are the default user of the image's containers. UID is nil if the image has a
-	// name or no user.
+	// UID and Username are the default user for the image's containers. UID is nil if the image has
+	// a name or no user.
 	UID      *int64
 	Username string
 	// Size is in bytes, as reported by the runtime.
@@ -84,9 +84,9 @@ func (i *Image) Release() { i.lease.Release() }
 // cancelled request causes no back-off, because it says nothing about the image; neither does
 // waiting for other pulls.
 //
-// The matching credentials of the secrets are tried in turn, the most specific first; without any,
+// The matching credentials in the secrets are tried in turn, the most specific first; without any,
 // the pull is anonymous. Concurrent requests for the same image with the same credential share one
-// pull, which is cancelled when the last of them has left.
+// pull, which is cancelled when the last one has left.
 func (m *Manager) EnsureImageExists(ctx context.Context, req Request) (*Image, error) {
 	ref, err := parseReference(req.Image)
 	if err != nil {
@@ -210,7 +210,7 @@ func (m *Manager) mayUse(ctx context.Context, req *request, img *Image) (bool, e
 	return err == nil && m.access.allows(img, req.ref, credentials), err
 }
 
-// hasUsed reports whether containers in the pod have run with an image: what the node has of it suffices for a restart.
+// hasUsed reports whether containers in the pod have run with an image: what the node has suffices for a restart.
 func (m *Manager) hasUsed(req *request, img *Image) bool {
 	return img != nil && (img.ID == req.Used || m.access.hasUsed(req.PodUID, req.ref.repository, img.ID))
 }

@@ -7,12 +7,12 @@ import (
 )
 
 // flights are the running pulls. Requests for the same image share a pull, which runs as long as
-// one of them waits for it.
+// one waits for it.
 type flights struct {
 	mu     sync.Mutex
 	flying map[flightKey]*flight
-	// running counts the goroutines, of abandoned flights too; idle is closed when
-	// it becomes 0, and nil before the first.
+	// running counts the goroutines, also for abandoned flights; idle is closed
+	// when it becomes 0, and nil before the first.
 	running int
 	idle    chan struct{}
 }
@@ -33,7 +33,7 @@ type flight struct {
 
 // join waits for the flight with that key, and starts it if there is none. do receives a context
 // that ends when no request waits any more. join returns ctx's error as soon as ctx ends, and
-// otherwise the results of do: the time it ran without waiting, and its error.
+// otherwise do's results: the time it ran without waiting, and its error.
 func (f *flights) join(ctx context.Context, key flightKey, do func(context.Context) (time.Duration, error)) (time.Duration, error) {
 	fl := f.board(ctx, key, do)
 	select {

@@ -17,7 +17,7 @@ func withDefaults(p GCPolicy) GCPolicy {
 	return p
 }
 
-// validate returns an error that names a field that is out of range.
+// validate returns an error that names a field that is beyond its range.
 func validate(p GCPolicy) error {
 	given := p
 	p = withDefaults(p)
@@ -45,7 +45,7 @@ type Disk struct {
 
 func (d Disk) used() uint64 { return d.Capacity - min(d.Available, d.Capacity) }
 
-// beyond returns how many used bytes exceed a percentage of the capacity, and whether the percentage is reached at all.
+// beyond returns how many used bytes exceed a percentage, and whether the percentage is reached at all.
 func (d Disk) beyond(percent int) (bytes uint64, reached bool) {
 	mark := d.Capacity / 100 * uint64(percent)
 	if d.Capacity == 0 || d.used() < mark {
@@ -56,9 +56,9 @@ func (d Disk) beyond(percent int) (bytes uint64, reached bool) {
 
 // Stored is an image on the node.
 type Stored struct {
-	// ID is the runtime's identifier of the image, Name one of its names.
+	// ID is the runtime's identifier for the image, Name is a name it has.
 	ID, Name string
-	// Size is in bytes, as reported by the runtime. Layers that images share count in each of them.
+	// Size is in bytes, as reported by the runtime. Layers that images share count in each.
 	Size uint64
 	// Pinned means that the image is kept even if unused: it is pinned by the runtime or the
 	// configuration, or it is the sandbox image.
@@ -113,10 +113,10 @@ func (r Removal) String() string { return fmt.Sprintf("remove %s: %v", r.Name, r
 type GCPlan struct {
 	// Images are the images to remove, in this order.
 	Images []Removal
-	// Free is the number of bytes to free.
+	// Free is how many bytes to free.
 	Free uint64
-	// Shortfall is the part of Free, in bytes, that stays in use even if all of Images and all images
-	// that are still too young are removed.
+	// Shortfall is what stays, in bytes, from Free in use even if all Images and all images that are
+	// still too young are removed.
 	Shortfall uint64
 }
 
@@ -155,7 +155,7 @@ func DecideGC(images []Stored, disk Disk, p GCPolicy, now time.Time) GCPlan {
 func decideUnused(images []Stored, p GCPolicy, now time.Time) GCPlan {
 	p.HighPercent = 1
 	g := DecideGC(images, Disk{Capacity: math.MaxUint64}, p, now)
-	return GCPlan{Images: g.Images} // without a required amount of space
+	return GCPlan{Images: g.Images} // without required space
 }
 
 // excess returns how many bytes must become free.

@@ -18,7 +18,7 @@ import (
 // do so in Remove. The zero Leases is ready to use. All methods may be called concurrently.
 type Leases struct {
 	mu       sync.Mutex
-	held     map[string]int           // names and identifiers, with the number of leases
+	held     map[string]int           // names and identifiers, with their lease counts
 	removing map[string]chan struct{} // names and identifiers, closed at the removal's end
 	watching []observer
 	used     uses
@@ -28,9 +28,9 @@ type Leases struct {
 type observer interface {
 	// removed is called after each removal, before a lease is granted.
 	removed(id string, names []string)
-	// known returns the IDs of images that exist, or have existed.
+	// known returns the IDs for images that exist, or have existed.
 	known() []string
-	// listed is called with the IDs of a list of all images, and the time before it was requested.
+	// listed is called with the IDs in a full image list, and the time before it was requested.
 	listed(ids map[string]bool, began time.Time)
 }
 
@@ -58,8 +58,8 @@ func (l *Leases) Acquire(ctx context.Context, name string) (*Lease, error) {
 	return lease, nil
 }
 
-// Remove calls remove, unless a lease for one of the image's names is held or the image is already
-// being removed; then it returns false. While remove runs, no lease for the image is granted.
+// Remove calls remove, unless a lease for any image name is held or the image is already being
+// removed; then it returns false. While remove runs, no lease for the image is granted.
 func (l *Leases) Remove(ctx context.Context, img *runtimeapi.Image, remove func(context.Context) error) (removed bool, err error) {
 	names := imageNames(img)
 	done := l.beginRemoval(names)
@@ -76,14 +76,14 @@ func (l *Leases) Remove(ctx context.Context, img *runtimeapi.Image, remove func(
 	return true, nil
 }
 
-// listed passes a list of all images to the observers.
+// listed passes a full image list to the observers.
 func (l *Leases) listed(ids map[string]bool, began time.Time) {
 	for _, o := range l.observers() {
 		o.listed(ids, began)
 	}
 }
 
-// known returns names and IDs of images that pods use or have used, and of those that the observers know.
+// known returns images, by name and ID, that pods use or have used, and those that the observers know.
 func (l *Leases) known() (names []string) {
 	for _, o := range l.observers() {
 		names = append(names, o.known()...)
@@ -108,14 +108,14 @@ func (l *Leases) observers() []observer {
 	return slices.Clone(l.watching)
 }
 
-// Held reports whether a lease is held for the image under any of its names.
+// Held reports whether a lease is held for the image under any name.
 func (l *Leases) Held(img *runtimeapi.Image) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.anyHeld(imageNames(img))
 }
 
-// Release ends the lease. Only the first call has an effect. Release of a nil Lease does nothing.
+// Release ends the lease. Only the first call has an effect. A nil Lease's Release does nothing.
 func (l *Lease) Release() {
 	if l == nil {
 		return
@@ -196,7 +196,7 @@ func (l *Leases) anyRemoving(names []string) bool {
 	return slices.ContainsFunc(names, func(name string) bool { return l.removing[name] != nil })
 }
 
-// imageNames returns all names of an image.
+// imageNames returns an image's names.
 func imageNames(img *runtimeapi.Image) []string {
 	names := []string{normal(img.GetId())}
 	for _, name := range slices.Concat(img.GetRepoTags(), img.GetRepoDigests()) {
@@ -205,7 +205,7 @@ func imageNames(img *runtimeapi.Image) []string {
 	return names
 }
 
-// namesOf returns all names of an image that was requested by ref.
+// namesOf returns all names for an image that was requested by ref.
 func namesOf(img *runtimeapi.Image, ref imageRef) []string {
 	names := append(imageNames(img), normal(ref.full))
 	slices.Sort(names)

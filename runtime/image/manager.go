@@ -22,7 +22,7 @@ type Config struct {
 
 const (
 	defaultParallelPulls = 5
-	// progressInterval is the interval of Observer.PullProgress calls.
+	// progressInterval is the interval for Observer.PullProgress calls.
 	progressInterval = 10 * time.Second
 )
 

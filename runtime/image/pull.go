@@ -16,7 +16,7 @@ import (
 type want struct {
 	req Request
 	ref imageRef
-	// present is the identifier of the image that has the name, empty for none.
+	// present identifies the image that has the name, empty for none.
 	present string
 }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/podsync/podsync/runtime/image/keyring"
 )
 
-// imageRef is the parsed name of an image in a pod's spec.
+// imageRef is an image's parsed name in a pod's spec.
 type imageRef struct {
 	// pull is the name passed to the runtime: the name as given, with the tag "latest" if it has
 	// neither tag nor digest. Short names stay short, because the runtime resolves them.

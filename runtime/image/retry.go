@@ -10,7 +10,7 @@ import (
 	"github.com/podsync/podsync/backoff"
 )
 
-// retryKey identifies a back-off: an image for one pod with one set of credentials (kubernetes #119891).
+// retryKey identifies a back-off: an image for one pod with one credential set (kubernetes #119891).
 type retryKey struct {
 	pod        types.UID
 	image      string
@@ -42,7 +42,7 @@ func (r *retries) check(key retryKey, now time.Time) (until time.Time, wait bool
 }
 
 // failed records a failure and returns when the next pull may begin. It drops stale failures: those
-// of pods that Forget was never called for, and of credentials that have changed.
+// for pods that Forget was never called for, and for credentials that have changed.
 func (r *retries) failed(key retryKey, cause error, now time.Time) (until time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -10,27 +10,27 @@ import (
 type Settings struct {
 	// Runtime stores and pulls images. Default: the agent's client.
 	Runtime cri.ImagePuller
-	// MaxParallelPulls limits the number of concurrent pulls; further pulls wait in order of
-	// arrival. A present image never waits. Default 5; negative means no limit.
+	// MaxParallelPulls limits the concurrent pulls; further pulls wait in arrival order. A
+	// present image never waits. Default 5; negative means no limit.
 	MaxParallelPulls int
 	// ShareImages lets every pod use every present image. By default, if the agent pulled an image
 	// with a credential, a pod that uses the image needs a credential with which it was pulled. For
 	// a pod with other credentials the image is pulled again, and the registry decides, as in a
 	// kubelet since v1.35 (KEP-2535).
 	ShareImages bool
-	// VerifyPreloaded reports whether the images of a repository need a verification although no
-	// agent has pulled them: a credential, or a pull without one. Default: no repository does, as
-	// with a kubelet's policy NeverVerifyPreloadedImages.
+	// VerifyPreloaded reports whether a repository's images need a verification although no agent
+	// has pulled them: a credential, or a pull without one. Default: no repository does, as with
+	// a kubelet's policy NeverVerifyPreloadedImages.
 	VerifyPreloaded func(repository string) bool
-	// Observer is notified of pulls. Default: none.
+	// Observer observes pulls. Default: none.
 	Observer Observer
 }
 
 // GCPolicy determines when unused images are removed. A zero field means a kubelet's configuration
 // default.
 type GCPolicy struct {
-	// HighPercent is the usage of the images' file system at which the agent starts to remove images
-	// (imageGCHighThresholdPercent). Default 85. With 100, no image is removed to free space.
+	// HighPercent is the usage for the images' file system at which the agent starts to remove
+	// images (imageGCHighThresholdPercent). Default 85. With 100, no image is removed to free space.
 	HighPercent int
 	// LowPercent is the usage at which the agent stops removing images. It is less than HighPercent
 	// (imageGCLowThresholdPercent). Default 80.
@@ -39,8 +39,8 @@ type GCPolicy struct {
 	// (imageMinimumGCAge). Default 2 min. It protects images that another agent on the same runtime
 	// has just pulled.
 	MinAge time.Duration
-	// MaxAge is the maximum time for which an unused image is kept, regardless of free space
-	// (imageMaximumGCAge). Default 0, no limit. Time before the agent's first check of images does
-	// not count, because the agent does not know whether the image was used then.
+	// MaxAge is the maximum time for which an unused image is kept, whatever space is free
+	// (imageMaximumGCAge). Default 0, no limit. Time before the agent's first image check does not
+	// count, because the agent does not know whether the image was used then.
 	MaxAge time.Duration
 }

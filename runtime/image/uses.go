@@ -49,7 +49,7 @@ func (u uses) last(names []string) time.Time {
 	return last
 }
 
-// noteUse notes that an image is in use, by any of its names.
+// noteUse notes that an image is in use, by any name.
 func (l *Leases) noteUse(now time.Time, names ...string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -63,7 +63,8 @@ func (l *Leases) lastUse(names []string) time.Time {
 	return l.used.last(names)
 }
 
-// forgetUses drops the uses of images that did not exist at the time then, except later uses.
+// forgetUses drops the uses for images that did not exist at the time then, except later
+// uses.
 func (l *Leases) forgetUses(there map[string]bool, then time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

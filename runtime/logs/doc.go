@@ -1,7 +1,7 @@
-// Package logs reads container logs in CRI's format, with the options of kubectl logs.
+// Package logs reads container logs in CRI's format, with kubectl logs' options.
 //
-// [Reader.Read] reads the log of one instance of a container with the options of the Kubernetes
-// API, v1.PodLogOptions:
+// [Reader.Read] reads one container instance's log with the options in the Kubernetes API,
+// v1.PodLogOptions:
 //
 //	follow          waits for more until the container has ended
 //	tailLines       begins that many lines before the end
@@ -18,29 +18,28 @@
 //
 // A runtime splits a long line into entries; all but the last have the tag P. A Reader joins the
 // entries again: the line counts once for a tail, and has one timestamp. A line of any length is
-// read in chunks of bounded size. The two streams' output is written in the log's order. If both
-// streams go to the same writer, the other stream may interrupt a long line.
+// read in bounded chunks. The two streams' output is written in the log's order. If both streams go
+// to the same writer, the other stream may interrupt a long line.
 //
 // # Rotation
 //
-// The newest part of a log is the file at the log's path. Rotated parts have the time of the
-// rotation appended to their names, <path>.20060102-150405, and .gz if they are compressed. A Reader
-// reads all existing parts, the oldest first. A follower moves from one part to the next. It loses
-// lines only if a part is deleted before the follower has read it.
+// A log's newest part is the file at the log's path. Rotated parts have the rotation time appended
+// to their names, <path>.20060102-150405, and .gz if they are compressed. A Reader reads all
+// existing parts, the oldest first. A follower moves from one part to the next. It loses lines only
+// if a part is deleted before the follower has read it.
 //
 // # Cost
 //
-// The beginning of a tail is found by reading backwards, so the cost depends on the size of the
-// tail and not of the log. Only compressed parts are read from their beginning. A follower of an
-// idle log waits for a notification from the file system and uses no CPU. All followers of a Reader
-// share one watcher (an inotify instance on Linux). If the system has no watcher left, a follower
-// polls every second.
+// A tail's beginning is found by reading backwards, so the cost depends on the tail's size and not
+// the log's. Only compressed parts are read from their beginning. An idle log's follower waits for a
+// notification from the file system and uses no CPU. All a Reader's followers share one watcher (an
+// inotify instance on Linux). If the system has no watcher left, a follower polls every second.
 //
 // # Damaged logs
 //
 // Only regular files are read; a part that is a link, for example, is skipped. Lines that are not in
-// CRI's format are skipped, and so is the rest of a compressed part after damage. Read reports both
-// at the end in a [DamagedError]. If a log becomes shorter while it is read, the read ends with
+// CRI's format are skipped, and so is what follows damage in a compressed part. Read reports both at
+// the end in a [DamagedError]. If a log becomes shorter while it is read, the read ends with
 // [ErrTruncated]. An incomplete entry at a log's end is not an error, because the runtime may be
 // about to complete it.
 //

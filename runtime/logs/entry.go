@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A stream is stdout or stderr of a container.
+// A stream is a container's stdout or stderr.
 type stream uint8
 
 const (
@@ -13,7 +13,7 @@ const (
 	stderr
 )
 
-// maxHead is the maximum length of the fields before an entry's text.
+// maxHead is the maximum length for the fields before an entry's text.
 const maxHead = 128
 
 // An entry is one line in a log without its text:
@@ -22,11 +22,11 @@ const maxHead = 128
 type entry struct {
 	time    time.Time
 	stream  stream
-	partial bool // the next entry of the stream continues the line
+	partial bool // the stream's next entry continues the line
 	text    int  // where the text begins
 }
 
-// parse parses the beginning of an entry. The line may be incomplete.
+// parse parses an entry's beginning. The line may be incomplete.
 func parse(line []byte) (e entry, ok bool) {
 	line = line[:min(len(line), maxHead)]
 	stamp, rest, _ := bytes.Cut(line, []byte{' '})

@@ -13,10 +13,10 @@ var ErrTruncated = errors.New("the log became shorter while it was read")
 // file is not opened.
 var ErrNotRegular = errors.New("not a regular file")
 
-// A DamagedError reports the parts of a log that could not be read and were skipped. All other parts
-// were read.
+// A DamagedError reports which log parts could not be read and were skipped. All other parts were
+// read.
 type DamagedError struct {
-	// File is the name of the first damaged file.
+	// File names the first damaged file.
 	File string
 	// Offset is the damage's position in the file, in bytes, after decompression.
 	Offset int64

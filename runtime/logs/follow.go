@@ -34,7 +34,7 @@ func (r *Reader) follow(ctx context.Context, log Log, read *reading) error {
 	return f.run(ctx)
 }
 
-// end sends the result of ended, which returns when the container has ended. The returned function
+// end sends ended's result, which returns when the container has ended. The returned function
 // waits until ended has returned; the caller must end the context first.
 func end(ctx context.Context, ended func(context.Context) error) (<-chan error, func()) {
 	done := make(chan error, 1)
@@ -112,7 +112,7 @@ func (f *follower) moved() bool {
 	return err == nil && info.Size() > 0 && !f.isAt(f.file, f.log)
 }
 
-// shrunk returns an error if the file is shorter than the part of it already read.
+// shrunk returns an error if the file is shorter than what was already read.
 func (f *follower) shrunk() error {
 	info, err := f.file.Stat()
 	if err != nil {
@@ -147,8 +147,8 @@ func same(a, b *os.File) bool {
 	return cmp.Or(errX, errY) == nil && os.SameFile(x, y)
 }
 
-// after returns how many of the parts are at least as new as the current file. If the current file
-// is not among them, it was deleted, and was older than all of them.
+// after returns how many parts are at least as new as the current file. If the current file is not
+// among them, it was deleted, and was older than all.
 func (f *follower) after(ctx context.Context, parts []part) int {
 	head := headOf(f.file)
 	i := slices.IndexFunc(parts, func(p part) bool {
@@ -165,7 +165,7 @@ func (f *follower) after(ctx context.Context, parts []part) int {
 	return i + 1
 }
 
-// headOf returns the beginning of a file. The beginning identifies the file even after compression,
+// headOf returns a file's beginning. The beginning identifies the file even after compression,
 // because it contains a timestamp with nanoseconds.
 func headOf(r io.Reader) []byte {
 	if f, ok := r.(io.ReaderAt); ok {

@@ -33,7 +33,7 @@ func Validate(o *v1.PodLogOptions) field.ErrorList {
 	return errs
 }
 
-// A window is the part of a log that the options select.
+// A window is the log part that the options select.
 type window struct {
 	since      time.Time
 	limit      int64 // of bytes, -1 for none

@@ -51,15 +51,15 @@ func isRotated(name, log string) bool {
 	return ok && err == nil
 }
 
-// A part is a rotated file of a log.
+// A part is a rotated log file.
 type part struct {
 	name string // without the compression suffix
 	// start is the offset at which to start reading, after decompression.
 	start int64
 }
 
-// rotated returns the rotated parts of a log, the oldest first, including a part whose compressed
-// file is about to replace it. It lists the directory twice, because a listing may omit a file that is renamed meanwhile.
+// rotated returns a log's rotated parts, the oldest first, including a part whose compressed file is about to replace it.
+// It lists the directory twice, because a listing may omit a file that is renamed meanwhile.
 func rotated(root *os.Root, log string) ([]part, error) {
 	var names []string
 	for range 2 {
@@ -111,8 +111,8 @@ func (p part) tailStart(ctx context.Context, root *os.Root, c *counter) (start i
 	return tailStart(untilDone{ctx, f}, info.Size(), c)
 }
 
-// written returns the time of the last write to the part. It returns false if the part no longer
-// exists.
+// written returns when something was last written to the part. It returns false if the part no
+// longer exists.
 func (p part) written(root *os.Root) (time.Time, bool) {
 	info, err := root.Lstat(p.name)
 	if err != nil {
@@ -162,7 +162,7 @@ func (u untilDone) ReadAt(p []byte, offset int64) (int, error) {
 	return u.File.ReadAt(p, offset)
 }
 
-// A compressedFile reads the decompressed contents of a compressed part.
+// A compressedFile reads a compressed part's decompressed contents.
 type compressedFile struct {
 	*gzip.Reader
 	file untilDone

@@ -6,13 +6,14 @@ import (
 	"time"
 )
 
-// stampFormat is the format of printed timestamps. They all have the same length.
+// stampFormat is the format for printed timestamps. They all have the same
+// length.
 const stampFormat = "2006-01-02T15:04:05.000000000Z07:00"
 
 // errLimit ends a read at limitBytes.
 var errLimit = errors.New("the limit of bytes is reached")
 
-// A printer prints the pieces of a log that its window selects.
+// A printer prints the log pieces that its window selects.
 type printer struct {
 	window
 	out     [2]io.Writer
@@ -23,7 +24,8 @@ type printer struct {
 	damage  *DamagedError
 }
 
-// A line is the state of a stream's current line, which may be printed in part.
+// A line is the state for a stream's current line, which may be printed in
+// part.
 type line struct {
 	open bool
 	skip bool // the line is older than the window
@@ -33,7 +35,7 @@ func newPrinter(w window, out, errs io.Writer) *printer {
 	return &printer{window: w, out: [2]io.Writer{stdout: out, stderr: errs}}
 }
 
-// print prints a piece of a file.
+// print prints a file piece.
 func (p *printer) print(file string, piece piece) error {
 	text := piece.text
 	if piece.begins {

@@ -21,10 +21,10 @@ type Reader struct {
 	watches watches
 }
 
-// A Log is the log of one instance of a container.
+// A Log is one container instance's log.
 type Log struct {
-	// Path is the path of the log's newest part: <log directory of the
-	// sandbox>/<container>/<attempt>.log. Required.
+	// Path leads to the log's newest part: <sandbox's log
+	// directory>/<container>/<attempt>.log. Required.
 	Path string
 	// Ended waits until the container has ended and the runtime has written all its output to the
 	// log. If Ended returns an error other than its context's, the follower reads the rest and
@@ -34,11 +34,11 @@ type Log struct {
 
 // Read writes the container's stdout to out and its stderr to errs, as o selects; a nil o selects
 // everything. The two writers may be the same, or nil. Read calls Write once for each line, or for
-// each chunk of a long line.
+// each chunk in a long line.
 //
 // With Follow, Read returns when the container has ended and its log has been read to the end. Read
-// returns errors of a writer or of the context unchanged, and errors of Validate as an aggregate. If
-// there is no log, the error wraps fs.ErrNotExist.
+// returns errors from a writer or the context unchanged, and errors from Validate as an aggregate.
+// If there is no log, the error wraps fs.ErrNotExist.
 func (r *Reader) Read(ctx context.Context, log Log, o *v1.PodLogOptions, out, errs io.Writer) error {
 	if invalid := Validate(o); len(invalid) > 0 {
 		return invalid.ToAggregate()
@@ -106,7 +106,7 @@ func (r *reading) all(ctx context.Context) error {
 	return r.flush(r.log, s)
 }
 
-// begin prints the selected lines of all parts except the newest, and returns the newest with the
+// begin prints the selected lines in all parts except the newest, and returns the newest with the
 // offset at which to begin. newest is nil if all parts are compressed.
 func (r *reading) begin(ctx context.Context) (newest *os.File, start int64, err error) {
 	newest, parts, err := r.parts()
@@ -154,8 +154,8 @@ func (r *reading) isAt(f *os.File, name string) bool {
 	return cmp.Or(err, ferr) == nil && os.SameFile(info, opened)
 }
 
-// wantedParts returns the selected parts with the offsets at which to begin in each of them and in
-// the newest.
+// wantedParts returns the selected parts with the offsets at which to begin in each and in the
+// newest.
 func (r *reading) wantedParts(ctx context.Context, newest *os.File, parts []part) (wanted []part, start int64, err error) {
 	parts = slices.DeleteFunc(parts, func(p part) bool {
 		written, ok := p.written(r.root)
@@ -223,7 +223,8 @@ func (r *reading) printPart(ctx context.Context, p part) error {
 	return r.flush(p.name, s)
 }
 
-// drain prints the rest of a file. It records damage for anything unreadable.
+// drain prints what is left in a file. It records damage for anything
+// unreadable.
 func (r *reading) drain(ctx context.Context, file string, s *scanner) error {
 	var printed error
 	err := s.each(func(p piece) error {

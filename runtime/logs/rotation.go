@@ -2,8 +2,8 @@ package logs
 
 import "fmt"
 
-// RotationPolicy determines when a container's log is rotated, and how many of its files are
-// kept. The zero RotationPolicy is a kubelet's default.
+// RotationPolicy determines when a container's log is rotated, and how many files are kept.
+// The zero RotationPolicy is a kubelet's default.
 type RotationPolicy struct {
 	// MaxSize is the size in bytes at which a log is rotated. A log may grow beyond it before the
 	// next check. Default 10 MiB.

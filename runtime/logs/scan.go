@@ -6,11 +6,11 @@ import (
 	"io"
 )
 
-// maxPiece is the maximum part of a line that is held in memory at a time. By default, no runtime
-// writes longer lines.
+// maxPiece limits how much is held from a line in memory at a time. By default, no runtime writes
+// longer lines.
 const maxPiece = 32 << 10
 
-// A piece is a line, or a chunk of a line longer than maxPiece.
+// A piece is a line, or a chunk from a line longer than maxPiece.
 type piece struct {
 	text []byte // without the newline; valid until the next piece is read
 	// offset is the position in the file.
@@ -22,7 +22,7 @@ type piece struct {
 type scanner struct {
 	r        io.Reader
 	buf      []byte
-	from, to int   // the bytes of buf that are not part of a piece yet
+	from, to int   // the bytes in buf that are not part of a piece yet
 	offset   int64 // of buf[from] in the file
 	inside   bool  // the next piece continues a line
 	failed   error // error of the last read, except io.EOF
@@ -83,7 +83,7 @@ func (s *scanner) fill() error {
 	return err
 }
 
-// rest returns the incomplete line at the end of a file that no longer grows.
+// rest returns the incomplete line ending a file that no longer grows.
 func (s *scanner) rest() (piece, bool) {
 	if s.from == s.to {
 		return piece{}, false
@@ -91,7 +91,7 @@ func (s *scanner) rest() (piece, bool) {
 	return s.take(s.to-s.from, false), true
 }
 
-// read returns the number of bytes in the file that were read.
+// read returns how many bytes in the file were read.
 func (s *scanner) read() int64 { return s.offset + int64(s.to-s.from) }
 
 // each calls f with each piece up to the file's end.

@@ -13,8 +13,8 @@ type counter struct {
 }
 
 // before counts the next entry, backwards, and reports whether the tail begins after it. It does if
-// the entry ends one line more than requested. The last entry of a stream ends a line, even if the
-// line is incomplete.
+// the entry ends one line more than requested. A stream's last entry ends a line, even if the line
+// is incomplete.
 func (c *counter) before(e entry) bool {
 	if !c.wanted[e.stream] {
 		return false
@@ -31,10 +31,10 @@ func (c *counter) before(e entry) bool {
 	return false
 }
 
-// tailBlock is the number of bytes that are read at a time, backwards.
+// tailBlock is how many bytes are read at a time, backwards.
 const tailBlock = 32 << 10
 
-// tailStart returns where the tail begins in a file of the given size, and whether it begins in
+// tailStart returns where the tail begins in a file with the given size, and whether it begins in
 // this file; otherwise it begins in an earlier one. It reads the tail and at most one block more.
 func tailStart(f io.ReaderAt, size int64, c *counter) (start int64, whole bool, err error) {
 	if c.want == 0 {
@@ -98,7 +98,7 @@ func forwardTail(open func() (io.ReadCloser, error), c *counter) (start int64, w
 
 // countLines counts the lines in a file that belong to the selected streams. For each stream, it also
 // returns the last entry's offset if that entry leaves its line incomplete and no later file has an
-// entry of the stream, and -1 otherwise. Such an entry ends a line.
+// entry from the stream, and -1 otherwise. Such an entry ends a line.
 func countLines(open func() (io.ReadCloser, error), c *counter) (lines int64, incomplete [2]int64, err error) {
 	var there [2]bool
 	incomplete = [2]int64{-1, -1}
@@ -123,8 +123,8 @@ func countLines(open func() (io.ReadCloser, error), c *counter) (lines int64, in
 	return lines, incomplete, err
 }
 
-// afterLines returns the offset after the given number of lines. The entries at the offsets in incomplete
-// end a line too.
+// afterLines returns the offset after that many lines. The entries at the offsets in incomplete end a
+// line too.
 func afterLines(open func() (io.ReadCloser, error), wanted [2]bool, incomplete [2]int64, lines int64) (offset int64, err error) {
 	return eachEntry(open, func(e entry, offset int64) bool {
 		if lines == 0 {
@@ -137,8 +137,8 @@ func afterLines(open func() (io.ReadCloser, error), wanted [2]bool, incomplete [
 	})
 }
 
-// eachEntry calls f with each entry and its offset until f returns false, and returns the offset of that
-// entry, or of the file's end. It skips damage, which is reported when the file is printed.
+// eachEntry calls f with each entry and its offset until f returns false, and returns that entry's
+// offset, or the file's end. It skips damage, which is reported when the file is printed.
 func eachEntry(open func() (io.ReadCloser, error), f func(e entry, offset int64) bool) (offset int64, err error) {
 	r, err := open()
 	if err != nil {

@@ -8,11 +8,11 @@ import (
 	"github.com/fsnotify/fsnotify"
 )
 
-// lookInterval is the interval of polling if the system has no watcher left.
+// lookInterval is the polling interval if the system has no watcher left.
 const lookInterval = time.Second
 
-// watches reports changes in directories. The system limits the number of watchers, so all followers
-// share one watcher, which exists as long as there is a follower.
+// watches reports changes in directories. The system limits the watchers, so all followers share one
+// watcher, which exists as long as there is a follower.
 type watches struct {
 	// join and leave hold changing. The goroutine that receives from the watcher must not lock it,
 	// because on some systems the watcher's methods wait for that goroutine.

@@ -15,7 +15,8 @@ import (
 	"github.com/podsync/podsync/runtime/reader"
 )
 
-// Reader reads pods from the runtime. A *reader.Reader implements it. Errors have a class of package cri.
+// Reader reads pods from the runtime. A *reader.Reader implements it. Errors have a class from package
+// cri.
 type Reader interface {
 	List(ctx context.Context) ([]*reader.ListedPod, error)
 	Inspect(ctx context.Context, listed *reader.ListedPod, prev *runtime.PodStatus) (*runtime.PodStatus, error)
@@ -33,8 +34,8 @@ type Config struct {
 	// Owner is the owner whose events are used. It should be the Reader's. Default: the zero Owner, for
 	// objects that podsync created.
 	Owner cri.Owner
-	// Cache receives the statuses. No other component should write to it. Default: a Cache of the
-	// Watcher's own.
+	// Cache receives the statuses. No other component should write to it. Default: the Watcher's
+	// own Cache.
 	Cache *runtime.Cache
 
 	// Observed is called with each status that was read, changed or not, before the pod is read
@@ -71,10 +72,9 @@ const (
 	// minRetry is the first pause after a failure. Each further failure in a row doubles it, up to
 	// maxRetry.
 	minRetry, maxRetry = 100 * time.Millisecond, 5 * time.Second
-	// readTimeout is the timeout for one inspection of a pod, and of one list of all
-	// pods.
+	// readTimeout is the timeout for inspecting one pod, and for listing all pods.
 	readTimeout = 2 * time.Minute
-	// maxInspections is the maximum number of concurrent inspections that are younger than slowInspection.
+	// maxInspections limits the concurrent inspections that are younger than slowInspection.
 	maxInspections = 8
 	// slowInspection is how long an inspection counts towards maxInspections.
 	slowInspection = 100 * time.Millisecond
@@ -86,10 +86,11 @@ const (
 	// otherwise. It doubles up to maxReopen while no stream brings an event.
 	firstReopen = 50 * time.Millisecond
 	maxReopen   = 10 * time.Second
-	// listPauseFactor is the minimum pause after a list, as a multiple of its duration.
+	// listPauseFactor is the minimum pause after a list, as a multiple for its
+	// duration.
 	listPauseFactor = 4
-	// resumePatience is how long inspections of changed pods may delay the report that the runtime
-	// is available again.
+	// resumePatience is how long inspecting changed pods may delay the report that the runtime is
+	// available again.
 	resumePatience = time.Second
 )
 

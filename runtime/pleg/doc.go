@@ -14,21 +14,20 @@
 // # Settings, health and observers
 //
 // [Settings] are what an operator chooses; an agent has them in its Config. [Health] reports whether the runtime is
-// available and its pods can be inspected, and an [Observer] is notified of each list and each inspection.
+// available and its pods can be inspected, and an [Observer] observes each list and each inspection.
 //
 // # Level, not edge
 //
-// A runtime event, a list that shows a difference, a sync's end: each of these only means that a pod should be inspected.
-// The Watcher stores one flag for each pod. So no queue overflows, nothing is dropped, a burst of events for one pod
-// costs one or two inspections, and a late, duplicate or wrong event costs one inspection that finds no change (KEP-3386,
-// kubernetes
+// A runtime event, a list that shows a difference, a sync's end: each only means that a pod should be inspected. The
+// Watcher stores one flag for each pod. So no queue overflows, nothing is dropped, many events for one pod cost one or
+// two inspections, and a late, duplicate or wrong event costs one inspection that finds no change (KEP-3386, kubernetes
 // #121003).
 //
-// An event costs no inspection if the newest status already shows its cause. Events of a pod during a sync wait for the
+// An event costs no inspection if the newest status already shows its cause. Events for a pod during a sync wait for the
 // sync's end, which inspects the pod anyway: see [Watcher.Hold]. So an agent's own work on a pod costs one inspection,
 // not one for each step.
 //
-// At most one inspection of each pod is in flight. If another one is requested meanwhile, it starts afterwards.
+// At most one inspection per pod is in flight. If another one is requested meanwhile, it starts afterwards.
 //
 // # One pod does not delay another
 //
@@ -50,13 +49,12 @@
 //
 // # The time of a status
 //
-// The time of a status is the beginning of the read that produced it. A list of all pods counts as
-// a read of each pod that it shows unchanged, and of each pod that it does not show. Nothing else
-// makes a status newer: no event and no clock (kubernetes #120942).
+// The time of a status is when the read that produced it began. A list with all pods counts as reading each pod that it
+// shows unchanged, and each pod that it does not show. Nothing else makes a status newer: no event and no clock
+// (kubernetes #120942).
 //
-// A container that starts and exits between two inspections is in the next one, with its exit code,
-// as long as the runtime keeps it. The Watcher cannot know of objects that the runtime has created
-// and does not list.
+// A container that starts and exits between two inspections is in the next one, with its exit code, as long as the
+// runtime keeps it. The Watcher cannot know objects that the runtime has created and does not list.
 //
 // # While the runtime is unavailable
 //

@@ -18,10 +18,10 @@ type EventStreamer interface {
 	GetContainerEvents(context.Context, *runtimeapi.GetEventsRequest, ...grpc.CallOption) (grpc.ServerStreamingClient[runtimeapi.ContainerEventResponse], error)
 }
 
-// EventType is the kind of change to a container or sandbox.
+// EventType is how a change affects a container or sandbox.
 type EventType uint8
 
-// The types of events, as in CRI.
+// The event types, as in CRI.
 const (
 	EventCreated EventType = iota
 	EventStarted
@@ -67,7 +67,7 @@ type EventHandler interface {
 	// StreamOpened is called when a stream was opened. Events may have been missed before: inspect
 	// all pods once.
 	StreamOpened()
-	// HandleEvent is called for each event of a pod of this agent.
+	// HandleEvent is called for each event about this agent's pods.
 	HandleEvent(Event)
 	// StreamLost is called when a stream has ended. No events follow until the next
 	// StreamOpened.
@@ -105,8 +105,8 @@ func NewEvents(c EventsConfig) (*Events, error) {
 	return &Events{config: c}, nil
 }
 
-// Run reads events until ctx ends, and then returns the error of ctx. It returns
-// earlier only if the runtime has no event stream, with an error of class
+// Run reads events until ctx ends, and then returns ctx's error. It returns
+// earlier only if the runtime has no event stream, with the error class
 // cri.ErrUnimplemented: then the caller must list the pods periodically.
 func (e *Events) Run(ctx context.Context) error {
 	delay := firstReopen
@@ -152,7 +152,7 @@ func (e *Events) stream(ctx context.Context) (brought bool, err error) {
 }
 
 // event converts a message. mine is false if the sandbox belongs to another agent. A message without the sandbox's
-// status counts as one of this agent.
+// status counts as this agent's.
 func (e *Events) event(m *runtimeapi.ContainerEventResponse) (event Event, mine bool) {
 	s := m.GetPodSandboxStatus()
 	uid := s.GetMetadata().GetUid()

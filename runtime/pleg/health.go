@@ -21,7 +21,7 @@ type Health struct {
 	// At is the time that Health describes.
 	At time.Time
 	// Err is why the runtime is unavailable, nil if it is available: ErrNotListed, ErrStopped, or a
-	// list's error, with a class of package cri. Since is the time of the last change.
+	// list's error, with a class from package cri. Since is when it last changed.
 	Err   error
 	Since time.Time
 	// Listing is when the list that is in flight began, zero if none is in flight. A list that began

@@ -8,9 +8,9 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// Hold reports the start of work on a pod. Until Release is called, but for a second at most,
-// events of the pod cause no inspection, because most of them are due to that work. Lists, Inspect and
-// GetNewerThan are not delayed. Each Hold must be followed by one Release.
+// Hold reports that work on a pod starts. Until Release is called, but for a second at most, the pod's
+// events cause no inspection, because most are due to that work. Lists, Inspect and GetNewerThan are
+// not delayed. Each Hold must be followed by one Release.
 func (w *Watcher) Hold(uid types.UID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -33,7 +33,7 @@ func (w *Watcher) Release(uid types.UID, changed bool) {
 	w.forget(p)
 }
 
-// maxQueuedEvents is how many events of a pod are kept while it is inspected. If more arrive, the pod is
+// maxQueuedEvents is how many pod events are kept while it is inspected. If more arrive, the pod is
 // inspected again.
 const maxQueuedEvents = 8
 

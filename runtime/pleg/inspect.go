@@ -126,13 +126,13 @@ func (w *Watcher) succeeded(p *pod, l *inspection, status *runtime.PodStatus) {
 	p.unreported = p.unreported || (differs || recovered) && l.waiting == 0 || wasListed && p.listed == nil
 }
 
-// retryLater schedules another inspection of the pod after a pause that grows.
+// retryLater schedules another pod inspection after a pause that grows.
 func (w *Watcher) retryLater(p *pod) {
 	p.retryAt = time.Now().Add(retryPause(p.tries))
 	p.tries++
 }
 
-// retryPause returns the pause after a failure that follows a number of others.
+// retryPause returns the pause after a failure that follows others.
 func retryPause(failures int) time.Duration {
 	pause := minRetry
 	for range failures {

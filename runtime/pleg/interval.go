@@ -9,8 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// lists is the state of the lists of all pods, and of the time of the next one. The Watcher's mu
-// guards it.
+// lists holds the state for listing all pods, and when to list next. The Watcher's mu guards it.
 type lists struct {
 	// reading means that a list is in progress, since began. Otherwise began and ended are the last
 	// list's times.
@@ -20,7 +19,7 @@ type lists struct {
 	wanted bool
 	// succeeded is the time when the last successful list began.
 	succeeded time.Time
-	// err is the last list's error, since the beginning of the failures, and failures their number in a row.
+	// err is the last list's error, since the failures began, and failures their number in a row.
 	err      error
 	since    time.Time
 	failures int
@@ -84,8 +83,8 @@ func (w *Watcher) listSoon() {
 	w.wakeLister()
 }
 
-// wantList requests a list as soon as the cost of the last one allows it. It requires
-// mu to be held.
+// wantList requests a list as soon as the last one's cost allows it. It requires mu
+// to be held.
 func (w *Watcher) wantList() {
 	w.lists.wanted = true
 	w.wakeLister()
@@ -116,7 +115,7 @@ func (w *Watcher) untilList() time.Duration {
 	return time.Until(w.nextList())
 }
 
-// nextList returns the time of the next list. It requires mu to be held.
+// nextList returns when to list next. It requires mu to be held.
 func (w *Watcher) nextList() time.Time {
 	l := &w.lists
 	if l.failures > 0 {

@@ -79,7 +79,7 @@ func (w *Watcher) listed(pods []*reader.ListedPod, began time.Time, busy bool) (
 	return inspections, settled
 }
 
-// compare returns the inspections of changed pods.
+// compare returns the inspections for changed pods.
 func (w *Watcher) compare(pods []*reader.ListedPod) (inspections []*inspection) {
 	for _, listed := range pods {
 		p := w.pod(listed.UID)
@@ -132,8 +132,8 @@ func (w *Watcher) markUnchanged(p *pod, observed time.Time) {
 	w.cache.Set(p.uid, p.latest, nil, observed)
 }
 
-// compareMissing returns the inspections of pods that are not in the list. They make no call:
-// the runtime has no objects of these pods.
+// compareMissing returns the inspections for pods that are not in the list. They make no
+// call: the runtime has no objects for these pods.
 func (w *Watcher) compareMissing(uids []types.UID, began time.Time) (inspections []*inspection) {
 	there := make(map[types.UID]bool, len(uids))
 	for _, uid := range uids {

@@ -12,7 +12,7 @@ import (
 )
 
 // UnavailableError is returned by GetNewerThan while the runtime is unavailable. It is temporary, and
-// wraps the error of the list that detected that.
+// wraps the error from the list that detected that.
 type UnavailableError struct {
 	Since time.Time
 	Err   error
@@ -23,22 +23,22 @@ func (e *UnavailableError) Error() string {
 	return fmt.Sprintf("the runtime is unavailable since %s: %v", e.Since.Format(time.RFC3339), e.Err)
 }
 
-// Unwrap returns the list's error, which has a class of package cri.
+// Unwrap returns the list's error, which has a class from package cri.
 func (e *UnavailableError) Unwrap() error { return e.Err }
 
 // Temporary returns true: the Watcher keeps listing until the runtime is available again.
 func (e *UnavailableError) Temporary() bool { return true }
 
-// GetNewerThan returns the status of a pod from a read that began after since: the cached one, the one in
-// flight, or a new one, which concurrent callers share. The zero since accepts any status. If since
-// is in the future, it waits until then. A pod that the runtime does not have gets a status without
-// sandboxes and containers. An empty uid is an error.
+// GetNewerThan returns a pod's status from a read that began after since: the cached one, the one in
+// flight, or a new one, which concurrent callers share. The zero since accepts any status. If since is in
+// the future, it waits until then. A pod that the runtime does not have gets a status without sandboxes
+// and containers. An empty uid is an error.
 //
 // Changed is not called for a status that GetNewerThan has returned: the caller acts on it, or inspects
 // the pod again later. To read the known state only, use the Cache.
 //
 // GetNewerThan returns the read's error, an *UnavailableError immediately while the runtime is
-// unavailable, and the error of ctx when that ends. Before Run has listed the pods it waits.
+// unavailable, and ctx's error when that ends. Before Run has listed the pods it waits.
 func (w *Watcher) GetNewerThan(ctx context.Context, uid types.UID, since time.Time) (*runtime.PodStatus, error) {
 	if uid == "" {
 		return nil, errors.New("watch: GetNewerThan: the pod's UID is empty")
@@ -96,9 +96,9 @@ func (w *Watcher) statusOrInspection(uid types.UID, since time.Time) (*runtime.P
 }
 
 // inspectionAfter returns an inspection that begins after since: the one in flight, one that only
-// completes a later list of all pods, or a new one. An inspection makes the runtime walk through
-// all its objects, so pods that have just been listed are not inspected again: after a restart of
-// the agent those are all pods. It requires mu to be held.
+// completes a later list with all pods, or a new one. An inspection makes the runtime walk
+// through all its objects, so pods that have just been listed are not inspected again: after an
+// agent restart those are all pods. It requires mu to be held.
 func (w *Watcher) inspectionAfter(p *pod, since time.Time) *inspection {
 	switch {
 	case p.now != nil && p.now.began.After(since):
@@ -135,8 +135,8 @@ func (p *pod) markReported(status *runtime.PodStatus) {
 	}
 }
 
-// Inspect requests an inspection of the pod and does not wait for it. The caller uses it after a
-// change to the pod, for example.
+// Inspect requests a pod inspection and does not wait for it. The caller uses it after a change
+// to the pod, for example.
 func (w *Watcher) Inspect(uid types.UID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

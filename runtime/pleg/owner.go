@@ -6,9 +6,9 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// owners maps the IDs of sandboxes and containers to pods. A runtime may report the removal of an
-// object without its pod, and does so for each object when all pods are stopped together. Nil until
-// the first such event.
+// owners maps sandbox and container IDs to pods. A runtime may report a removed object without its
+// pod, and does so for each object when all pods are stopped together. Nil until the first such
+// event.
 type owners map[string]*pod
 
 // ownerOf returns the pod that has a container or sandbox, nil if it is unknown. It must be called with mu held, and so
@@ -45,7 +45,7 @@ func (o owners) remove(p *pod) {
 	}
 }
 
-// ids returns the IDs of all sandboxes and containers in a status.
+// ids returns all sandbox and container IDs in a status.
 func ids(s *runtime.PodStatus) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		if s == nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/podsync/podsync/runtime/reader"
 )
 
-// A pod is the Watcher's state of one pod. It exists while the runtime has the pod's objects,
-// or while work for the pod is due. The Watcher's mu guards it.
+// A pod is the Watcher's state for one pod. It exists while the runtime has the pod's
+// objects, or while work for the pod is due. The Watcher's mu guards it.
 type pod struct {
 	uid types.UID
 	// latest is the newest status. reported is the last status passed to Changed or returned by GetNewerThan. Nil
@@ -22,11 +22,11 @@ type pod struct {
 
 	now  *inspection // the inspection in flight
 	next *inspection // the inspection that starts after it, nil if none is requested
-	// wakeup ends the wait of the pod's goroutine. It is nil if the pod has no goroutine.
+	// wakeup wakes the pod's goroutine. It is nil if the pod has no goroutine.
 	wakeup chan struct{}
 	// unreported means that latest must be reported.
 	unreported bool
-	// held counts the Holds of the pod. missedEvent means that an event has arrived while the pod was held.
+	// held counts the Holds on the pod. missedEvent means that an event has arrived while the pod was held.
 	held        int
 	missedEvent bool
 	// queuedEvents are the events that have arrived during the inspection in flight, which may already show their
@@ -36,13 +36,13 @@ type pod struct {
 	// err is the last inspection's error; since is the time since which all have failed.
 	err   error
 	since time.Time
-	// tries counts the inspections in a row without a complete status. retryAt is the time of the
-	// next one, zero if none is due.
+	// tries counts the inspections in a row without a complete status. retryAt is the next one's
+	// time, zero if none is due.
 	tries   int
 	retryAt time.Time
 }
 
-// An inspection is one inspection of a pod, which several callers may share.
+// An inspection is one pod inspection, which several callers may share.
 type inspection struct {
 	requested time.Time
 	// began is when the read began, zero before that.
@@ -50,7 +50,7 @@ type inspection struct {
 	// listed, if not nil, is the pod's entry in a list that began after requested: only the details that a
 	// list does not have must be read.
 	listed *reader.ListedPod
-	// waiting is the number of callers of GetNewerThan that wait.
+	// waiting counts the GetNewerThan callers that wait.
 	waiting int
 
 	done     chan struct{} // closed at the end; status and err are set before
@@ -67,7 +67,7 @@ func (l *inspection) end(status *runtime.PodStatus, err error) {
 // due reports whether work for the pod is due.
 func (p *pod) due() bool { return p.unreported || p.next != nil || !p.retryAt.IsZero() }
 
-// newest returns when the newest read of the pod began. The read may be in flight.
+// newest returns when the pod's newest read began. The read may be in flight.
 func (p *pod) newest() time.Time {
 	switch {
 	case p.now != nil:
@@ -95,7 +95,7 @@ func (w *Watcher) forget(p *pod) {
 	}
 }
 
-// request ensures that an inspection of the pod begins after this call.
+// request ensures that a pod inspection begins after this call.
 func (w *Watcher) request(p *pod) *inspection {
 	if p.next == nil {
 		p.next = &inspection{done: make(chan struct{}), reported: make(chan struct{})}
@@ -134,7 +134,7 @@ func (w *Watcher) wake(p *pod) {
 	}
 }
 
-// A step is the next step of a pod's goroutine.
+// A step is the next step for a pod's goroutine.
 type step uint8
 
 const (
@@ -144,7 +144,7 @@ const (
 	stepWait
 )
 
-// work does the work of a pod until none is due.
+// work does a pod's work until none is due.
 func (w *Watcher) work(ctx context.Context, p *pod, wakeup <-chan struct{}) {
 	var last *inspection
 	for {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// slots limit the number of concurrent inspections. A slow inspection releases its slot
-// while it continues, so that inspections that hang cannot occupy all slots.
+// slots limit the concurrent inspections. A slow inspection releases its slot while it
+// continues, so that inspections that hang cannot occupy all slots.
 type slots chan struct{}
 
 // take waits for a slot. The caller calls release at most once.

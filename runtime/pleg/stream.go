@@ -50,9 +50,8 @@ func (w *Watcher) startStream() {
 // streaming reports whether the Watcher relies on events. It requires mu to be held.
 func (w *Watcher) streaming() bool { return w.stream != nil && w.stream.settled }
 
-// settle marks the stream as settled if a list that began at listed was late
-// enough after the opening of the stream. It reports whether that is a change. It requires mu to be
-// held.
+// settle marks the stream as settled if a list that began at listed was late enough after the
+// stream opened. It reports whether that is a change. It requires mu to be held.
 func (s *stream) settle(listed time.Time) bool {
 	if s == nil || !s.open || s.settled || listed.Before(s.opened.Add(settleTime)) {
 		return false
@@ -61,7 +60,7 @@ func (s *stream) settle(listed time.Time) bool {
 	return true
 }
 
-// StreamOpened requests a list of all pods, because the stream has no earlier events.
+// StreamOpened requests a full list, because the stream has no earlier events.
 func (s *stream) StreamOpened() {
 	s.w.mu.Lock()
 	defer s.w.mu.Unlock()
@@ -75,8 +74,8 @@ func (s *stream) StreamOpened() {
 	s.w.wakeLister()
 }
 
-// HandleEvent requests an inspection of the event's pod, or a list of all pods if the
-// pod is unknown.
+// HandleEvent requests an inspection for the event's pod, or a full list if the pod
+// is unknown.
 func (s *stream) HandleEvent(e Event) {
 	s.w.mu.Lock()
 	defer s.w.mu.Unlock()

@@ -14,16 +14,16 @@ import (
 )
 
 // A Watcher watches a runtime's pods. Its methods may be called concurrently, also from Changed and the other
-// functions of its Config.
+// functions in its Config.
 type Watcher struct {
 	config Config
 	cache  *runtime.Cache
 	slots  slots
-	// wakeup makes the listing goroutine compute the time of the next list again.
+	// wakeup makes the listing goroutine compute the next list's time again.
 	wakeup chan struct{}
 
 	mu             sync.Mutex
-	running        bool // until all goroutines of a Run have ended
+	running        bool // until all Run goroutines have ended
 	tasks          sync.WaitGroup
 	ctx            context.Context // Run's context, for pod goroutines
 	gate           gate
@@ -61,8 +61,8 @@ func New(c Config) (*Watcher, error) {
 	}, nil
 }
 
-// Run watches until ctx ends. It returns the error of ctx after its last goroutine has ended, which takes until all calls
-// to the runtime have returned. After that it may be called again.
+// Run watches until ctx ends. It returns ctx's error after its last goroutine has ended, which takes until all calls to
+// the runtime have returned. After that it may be called again.
 func (w *Watcher) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -159,11 +159,11 @@ type Pod struct {
 	Source string
 	// Running means that the pod has a ready sandbox, or a container that runs or may run.
 	Running bool
-	// ObservedAt is the time when the read of this information began.
+	// ObservedAt is the time when the read for this information began.
 	ObservedAt time.Time
 }
 
-// Pods returns the pods that the runtime has, sorted by UID: those of the last list of all pods, updated by later
+// Pods returns the pods that the runtime has, sorted by UID: those in the last full list, updated by later
 // inspections. It does not contain pods that were created after that list. It is empty until Available returns nil.
 func (w *Watcher) Pods() []Pod {
 	w.mu.Lock()
@@ -177,7 +177,7 @@ func (w *Watcher) Pods() []Pod {
 	return all
 }
 
-// wakeLister makes the listing goroutine compute the time of the next list again.
+// wakeLister makes the listing goroutine compute the next list's time again.
 func (w *Watcher) wakeLister() {
 	select {
 	case w.wakeup <- struct{}{}:

@@ -36,7 +36,7 @@ func containerState(s runtimeapi.ContainerState) runtime.ContainerState {
 	return runtime.ContainerUnknown
 }
 
-// SandboxStatus converts an answer of PodSandboxStatus. It does not retain s.
+// SandboxStatus converts an answer from PodSandboxStatus. It does not retain s.
 func SandboxStatus(s *runtimeapi.PodSandboxStatus) runtime.SandboxStatus {
 	mode := namespaceMode(s.GetLinux().GetNamespaces().GetOptions().GetNetwork())
 	return runtime.SandboxStatus{
@@ -50,7 +50,7 @@ func SandboxStatus(s *runtimeapi.PodSandboxStatus) runtime.SandboxStatus {
 	}
 }
 
-// listedSandbox converts a sandbox of a list, which has no network.
+// listedSandbox converts a listed sandbox, which has no network.
 func listedSandbox(s *runtimeapi.PodSandbox) runtime.SandboxStatus {
 	return runtime.SandboxStatus{
 		ID:             s.GetId(),
@@ -73,8 +73,8 @@ func namespaceMode(m runtimeapi.NamespaceMode) runtime.NamespaceMode {
 	return runtime.NamespacePod
 }
 
-// sandboxNetwork returns the valid addresses in the runtime's order. A sandbox on the node's network has no addresses of
-// its own, whatever the runtime reports.
+// sandboxNetwork returns the valid addresses in the runtime's order. A sandbox on the node's network has no own
+// addresses, whatever the runtime reports.
 func sandboxNetwork(n *runtimeapi.PodSandboxNetworkStatus, mode runtime.NamespaceMode) *runtime.SandboxNetwork {
 	if n == nil {
 		return nil
@@ -92,8 +92,8 @@ func sandboxNetwork(n *runtimeapi.PodSandboxNetworkStatus, mode runtime.Namespac
 	return network
 }
 
-// ContainerStatus converts a response of ContainerStatus. typ is the runtime's name; sandboxID is
-// the container's sandbox, which CRI does not repeat here, empty if unknown. It does not retain s.
+// ContainerStatus converts a ContainerStatus response. typ is the runtime's name; sandboxID is the
+// container's sandbox, which CRI does not repeat here, empty if unknown. It does not retain s.
 //
 // Name, attempt and hash are those in the labels and annotations; without these, the metadata's. A
 // runtime reports rounded resources, which are not a runtime.ContainerResources.
@@ -120,7 +120,7 @@ func ContainerStatus(s *runtimeapi.ContainerStatus, typ, sandboxID string) runti
 	}
 }
 
-// reportedResources converts a cgroup's values to amounts of the API. A zero value was not set.
+// reportedResources converts a cgroup's values to API amounts. A zero value was not set.
 func reportedResources(r *runtimeapi.LinuxContainerResources) *runtime.ReportedResources {
 	if r == nil {
 		return nil
@@ -152,7 +152,7 @@ func containerUser(u *runtimeapi.LinuxContainerUser) *runtime.ContainerUser {
 	return &runtime.ContainerUser{UID: u.GetUid(), GID: u.GetGid(), Groups: slices.Clone(u.GetSupplementalGroups())}
 }
 
-// signalName converts a signal to the API's form: CRI spells out the signs of real-time signals.
+// signalName converts a signal to the API's form: CRI spells out the signs in real-time signals.
 func signalName(s runtimeapi.Signal) string {
 	name, known := strings.CutPrefix(s.String(), "SIGNAL_")
 	if !known || s == runtimeapi.Signal_SIGNAL_RUNTIME_DEFAULT {

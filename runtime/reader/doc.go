@@ -1,4 +1,4 @@
-// Package reader reads pods from a container runtime, and converts CRI's messages to the types of package runtime.
+// Package reader reads pods from a container runtime, and converts CRI's messages to the types in package runtime.
 //
 // # Number of calls
 //
@@ -23,14 +23,14 @@
 // for this package count these calls.
 //
 // To create a pod whose images are present: the calls are the sandbox's creation, for each container its image's
-// status, its creation and its start, and then one inspection of the whole pod.
+// status, its creation and its start, and then one inspection for the whole pod.
 //
 //	                                     containerd   CRI-O   a kubelet
 //	a new pod of 1 container                    8       7          10
 //	a new pod of 3 containers                  16      13          20
 //
 // Tests with an in-memory runtime count this module's calls. A kubelet's calls are derived from its known sequence: in
-// addition it requests the new sandbox's status, and the status of each image a second time to get its user.
+// addition it requests the new sandbox's status, and each image's status a second time to get its user.
 //
 //	reader.go   Reader: one pod, only its changes
 //	inspect.go  the requests for one pod

@@ -11,12 +11,12 @@ import (
 	"github.com/podsync/podsync/runtime/cri"
 )
 
-// inspection is one run of Reader.Inspect.
+// inspection is one Reader.Inspect run.
 type inspection struct {
 	*Reader
 	known knownPod
-	// answered are the statuses of containers that were returned with their sandboxes, by container
-	// ID.
+	// answered are the statuses for containers that were returned with their sandboxes, by
+	// container ID.
 	answered map[string]*runtimeapi.ContainerStatus
 }
 
@@ -81,8 +81,8 @@ func (in *inspection) containers(ctx context.Context, p *ListedPod, sandboxes []
 	return all, nil
 }
 
-// shared returns the ID of a sandbox as the string in its status, if there is one, because a status
-// is kept as long as its pod.
+// shared returns a sandbox's ID as the string in its status, if there is one, because a status is
+// kept as long as its pod.
 func shared(id string, sandboxes []runtime.SandboxStatus) string {
 	for i := range sandboxes {
 		if sandboxes[i].ID == id {
@@ -92,8 +92,8 @@ func shared(id string, sandboxes []runtime.SandboxStatus) string {
 	return id
 }
 
-// askTogether inspects a sandbox instead of several containers in it, if the runtime returns the statuses of containers
-// with their sandbox.
+// askTogether inspects a sandbox and not several containers in it, if the runtime returns container statuses with their
+// sandbox.
 func (in *inspection) askTogether(ctx context.Context, p *ListedPod) error {
 	if !in.evented.Load() {
 		return nil

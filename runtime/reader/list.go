@@ -17,8 +17,8 @@ import (
 )
 
 // ListedPod is one pod as in the runtime's lists: its sandboxes and containers with their states,
-// but neither addresses nor exit codes. Lists of all pods are cheap, and show whether a pod has
-// changed. Reader.Inspect completes it to a status.
+// but neither addresses nor exit codes. Full lists are cheap, and show whether a pod has changed.
+// Reader.Inspect completes it to a status.
 //
 // A ListedPod is not modified after its creation.
 type ListedPod struct {
@@ -32,8 +32,8 @@ type ListedPod struct {
 	containers []*runtimeapi.Container  // newest first
 }
 
-// Changed reports whether the pod's set of sandboxes and containers, or the state of one of them, differs from prev. A
-// nil prev has no sandbox and no container.
+// Changed reports whether the pod's sandboxes and containers, or their states, differ from prev. A nil prev has no
+// sandbox and no container.
 //
 // Lists do not show changes that leave all states the same.
 func (p *ListedPod) Changed(prev *runtime.PodStatus) bool {
@@ -70,8 +70,8 @@ func (p *ListedPod) Running() bool {
 	return false
 }
 
-// Source returns the agent's source of the pod, as its newest sandbox records it in runtime.AnnotationConfigSource. It
-// returns "" if it was not recorded or the pod has no sandbox.
+// Source returns the agent's source for the pod, as its newest sandbox records it in runtime.AnnotationConfigSource.
+// It returns "" if it was not recorded or the pod has no sandbox.
 func (p *ListedPod) Source() string {
 	if len(p.sandboxes) == 0 {
 		return ""
@@ -79,7 +79,7 @@ func (p *ListedPod) Source() string {
 	return p.sandboxes[0].GetAnnotations()[runtime.AnnotationConfigSource]
 }
 
-// List reads all pods of the agent, ordered by their UIDs, in two calls.
+// List reads all the agent's pods, ordered by their UIDs, in two calls.
 func (r *Reader) List(ctx context.Context) ([]*ListedPod, error) {
 	return r.list(ctx, r.owner.Selector())
 }
@@ -120,7 +120,8 @@ func (r *Reader) list(ctx context.Context, selector map[string]string) ([]*Liste
 	return sorted(pods), nil
 }
 
-// listError adds the limit that applies to the error of a list that is too long for a message.
+// listError adds the limit that applies to the error from a list that is too long for a
+// message.
 func listError(of string, err error) error {
 	err = cri.Classify(err)
 	if errors.Is(err, cri.ErrExhausted) {

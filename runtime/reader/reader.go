@@ -36,13 +36,13 @@ type Runtime interface {
 }
 
 // Reader reads pods from a runtime. It stores no pods: the caller passes the known status, so one
-// Reader serves any number of concurrent callers.
+// Reader serves any concurrent callers.
 type Reader struct {
 	runtime Runtime
 	name    string
 	owner   cri.Owner
-	// evented is set once a sandbox's status has contained those of its containers. Runtimes that
-	// stream events do this.
+	// evented is set once a sandbox's status has contained its containers'. Runtimes that stream
+	// events do this.
 	evented atomic.Bool
 }
 
@@ -105,12 +105,12 @@ func (r *Reader) SandboxStatus(ctx context.Context, id string) (podruntime.Sandb
 //     network of older sandboxes that are not ready is not needed; they are
 //     reported as listed.
 //
-// If the runtime includes the statuses of a sandbox's containers in its response, they are not
+// If the runtime includes the statuses for a sandbox's containers in its response, they are not
 // requested again.
 //
 // An object that is listed and then not found is left out (kubernetes #107670). Any other error is
-// returned without a status. With a nil prev everything is read. prev is not modified; parts of it
-// become part of the result.
+// returned without a status. With a nil prev everything is read. prev is not modified; the result
+// shares its parts.
 func (r *Reader) Inspect(ctx context.Context, p *ListedPod, prev *podruntime.PodStatus) (*podruntime.PodStatus, error) {
 	in := inspection{Reader: r, known: knownPod{prev}, answered: map[string]*runtimeapi.ContainerStatus{}}
 	status := &podruntime.PodStatus{UID: p.UID, Name: p.Name, Namespace: p.Namespace, ObservedAt: p.ObservedAt}
@@ -160,7 +160,7 @@ func (k knownPod) count() (sandboxes, containers int) {
 	return len(k.Sandboxes), len(k.Containers)
 }
 
-// unchangedSandbox returns the known status of a sandbox if it is still valid and complete.
+// unchangedSandbox returns a sandbox's known status if it is still valid and complete.
 func (k knownPod) unchangedSandbox(s *runtimeapi.PodSandbox) *podruntime.SandboxStatus {
 	known := k.sandbox(s.GetId())
 	if known == nil || known.State != sandboxState(s.GetState()) || awaitsAddress(known) {
@@ -181,15 +181,15 @@ func (k knownPod) unchangedContainer(c *runtimeapi.Container) *podruntime.Contai
 	return known
 }
 
-// A runtime may learn that a container was killed for lack of memory only after it has reported the exit, for which it sends
-// no event (containerd #12372). So an exit by SIGKILL that was read within settleTime is read again with the next change to
-// its pod.
+// A runtime may learn that a container was killed because memory was short only after it has reported the exit, for which it
+// sends no event (containerd #12372). So an exit by SIGKILL that was read within settleTime is read again with the next
+// change to its pod.
 const (
 	killedExitCode = 137
 	settleTime     = 10 * time.Second
 )
 
-// settledContainer returns the known status of a container if it is still valid and will not change.
+// settledContainer returns a container's known status if it is still valid and will not change.
 func (k knownPod) settledContainer(c *runtimeapi.Container) *podruntime.ContainerStatus {
 	known := k.unchangedContainer(c)
 	if known != nil && known.State == podruntime.ContainerExited && known.ExitCode == killedExitCode && k.ObservedAt.Sub(known.FinishedAt) < settleTime {

@@ -81,8 +81,8 @@ func SetAPISource(pod *v1.Pod) {
 
 // NewStaticPush returns a Push of static pods, like the pods of a [Folder]. name is the source's name; it must
 // be unique and not runtime.ConfigSourceAPI. A static pod is identified by its name: a pod with the same name
-// with another UID is the next version, and waits until the version before has stopped. After a restart of the
-// agent a finished pod runs again, unless the agent has a Root.
+// with another UID is the next version, and waits until the version before has stopped. After an agent restart
+// a finished pod runs again, unless the agent has a Root.
 func NewStaticPush(name string) *Push { return newPush(name, true, podspec.Validate) }
 
 func newPush(name string, static bool, validate func(*v1.Pod) error) *Push {

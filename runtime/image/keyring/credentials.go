@@ -13,7 +13,7 @@ import (
 	"github.com/podsync/podsync/runtime/foreign"
 )
 
-// Credentials are a login for a registry. The zero Credentials are anonymous. The login is inside a closure: no verb of fmt, no
+// Credentials are a login for a registry. The zero Credentials are anonymous. The login is inside a closure: no fmt verb, no
 // logger and no encoder prints it. Only Login returns it.
 type Credentials struct {
 	reveal func() login
@@ -43,7 +43,7 @@ func (c Credentials) login() login {
 // Anonymous reports whether c is the zero Credentials.
 func (c Credentials) Anonymous() bool { return c.reveal == nil }
 
-// Node reports whether the credentials are the node's, from a secret of [SecretTypeNode]: all pods may use the images that they
+// Node reports whether the credentials are the node's, from a [SecretTypeNode] secret: all pods may use the images that they
 // pull.
 func (c Credentials) Node() bool { return c.node }
 
@@ -56,7 +56,7 @@ func (Credentials) String() string { return "[registry credentials]" }
 // GoString returns a placeholder.
 func (c Credentials) GoString() string { return c.String() }
 
-// redacted replaces secret parts of a text.
+// redacted replaces a text's secret parts.
 const redacted = "[redacted]"
 
 // urlSecret matches the secret parts of a URL: the user information, and the query, in which registries sign redirects.
@@ -72,10 +72,10 @@ func (c Credentials) Redact(text string) string {
 	return text
 }
 
-// cutWords matches the words that a bound on the text has cut: each may be a half of a URL or of a credential.
+// cutWords matches the words that a bound on the text has cut: each may be half a URL or credential.
 var cutWords = regexp.MustCompile(`[^\s"]*\.\.\.\[omitted ([0-9]+) bytes\]\.\.\.[^\s"]*`)
 
-// redactHalves removes what a bound on the text has left of a secret.
+// redactHalves removes what a bound on the text has left from a secret.
 func redactHalves(text string, l login) string {
 	var secrets foreign.Secrets
 	for _, secret := range writtenForms(l) {
@@ -84,8 +84,8 @@ func redactHalves(text string, l login) string {
 	return cutWords.ReplaceAllString(secrets.Redact(text), "...[omitted $1 bytes]...")
 }
 
-// writtenForms returns the encodings of a password that occur in errors, the longest first, because
-// one may contain another.
+// writtenForms returns the encodings for a password that occur in errors, the longest first,
+// because one may contain another.
 func writtenForms(l login) []string {
 	if l.password == "" {
 		return nil

@@ -7,9 +7,9 @@
 //		// try to pull with it
 //	}
 //
-// The caller passes the secrets that the pod may use, in its spec's order: those of spec.imagePullSecrets, then those of its
-// service account. New reads the types kubernetes.io/dockerconfigjson and kubernetes.io/dockercfg, in the encodings that tools
-// write, and ignores secrets of other types. It neither keeps nor modifies them.
+// The caller passes the secrets that the pod may use, in its spec's order: those in spec.imagePullSecrets, then its service
+// account's. New reads the types kubernetes.io/dockerconfigjson and kubernetes.io/dockercfg, in the encodings that tools write,
+// and ignores other secret types. It neither keeps nor modifies them.
 //
 // Lookup returns the credentials in a kubelet's order: a repository before a registry, a registry before a wildcard, and equal
 // ones as the secrets have them. Each login is returned once.

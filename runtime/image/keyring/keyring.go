@@ -14,8 +14,8 @@ import (
 	"github.com/podsync/podsync/internal/utf"
 )
 
-// Keyring holds the registry credentials of pull secrets. The zero Keyring has none. Its methods may be called concurrently,
-// and printing it reveals no credentials.
+// Keyring holds the registry credentials from pull secrets. The zero Keyring has none. Its methods may be called
+// concurrently, and printing it reveals no credentials.
 type Keyring struct {
 	entries []*entry // the most specific location first; equal ones in their given order
 }
@@ -27,24 +27,25 @@ type entry struct {
 	credentials Credentials
 }
 
-// SecretTypeNode is the type of a pull secret of the node, which has no namespace, such as one of a credential provider: every
-// pod may use the images that it pulls. A secret of an API server has a namespace, and is never one.
+// SecretTypeNode is the type for a node's pull secret, which has no namespace, such as a credential provider's: every pod may
+// use the images that it pulls. An API server's secret has a namespace, and is never one.
 const SecretTypeNode v1.SecretType = "podsync/node-credentials"
 
 // AnnotationRepository, on a pull secret, restricts its credentials to one repository's images in full, as [Repository]
 // returns it: a credential provider may return credentials for one image under a whole registry's key.
 const AnnotationRepository = "podsync.io/repository"
 
-// String returns the number of credentials.
+// String returns the credential count.
 func (k Keyring) String() string { return fmt.Sprintf("[%d registry credentials]", len(k.entries)) }
 
-// GoString returns the number of credentials.
+// GoString returns the credential count.
 func (k Keyring) GoString() string { return k.String() }
 
-// maxKeyring bounds the Docker configurations of all pull secrets of a pull, in bytes: a pod may name 80,000 secrets of 1 MiB.
+// maxKeyring bounds the Docker configurations in all pull secrets for a pull, in bytes: a pod may name 80,000 secrets with
+// 1 MiB each.
 const maxKeyring = 8 << 20
 
-// New reads pull secrets of the types kubernetes.io/dockerconfigjson and
+// New reads pull secrets with the types kubernetes.io/dockerconfigjson and
 // kubernetes.io/dockercfg; it ignores a secret with neither key. The error names the secret, key
 // and registry that cannot be read, and never quotes their contents. newKeyring does not retain or
 // modify the secrets.
@@ -65,8 +66,7 @@ func New(secrets []v1.Secret) (Keyring, error) {
 	return k, nil
 }
 
-// dockerAuths is the form of .dockercfg, and of the field auths of
-// .dockerconfigjson.
+// dockerAuths is how .dockercfg and the field auths in .dockerconfigjson look.
 type dockerAuths map[string]struct {
 	Username string `json:"username"`
 	Password string `json:"password"`
@@ -135,7 +135,7 @@ func decodeAuth(auth string) (Credentials, error) {
 	return Of(username, password), nil
 }
 
-// location removes the parts that a comparison ignores: the scheme, and the version of the registry's API that old Docker
+// location removes the parts that a comparison ignores: the scheme, and the registry API's version that old Docker
 // clients wrote.
 func location(registry string) string {
 	if _, after, ok := strings.Cut(registry, "://"); ok {
@@ -162,8 +162,8 @@ const defaultRegistry = "index.docker.io"
 // [ParseImageName] refuses has no credentials.
 //
 // As in a kubelet, a credential's host must have as many labels as the image's, and each label may be a pattern as in
-// path.Match; its port must be the same; its path must be a prefix of the image's. If none matches an image of docker.io, the
-// credentials for exactly index.docker.io apply, which is Docker's name of that registry in configurations.
+// path.Match; its port must be the same; its path must prefix the image's. If none matches an image on docker.io, the
+// credentials for exactly index.docker.io apply, which is Docker's name for that registry in configurations.
 func (k Keyring) Lookup(image string) []Credentials {
 	repository, err := Repository(image)
 	if err != nil {

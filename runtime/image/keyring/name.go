@@ -9,7 +9,7 @@ import (
 	"github.com/distribution/reference"
 )
 
-// ParseImageName returns the parts of an image's name in a pod's spec: the repository in full, such as
+// ParseImageName returns the parts in an image's name in a pod's spec: the repository in full, such as
 // "docker.io/library/nginx" for "nginx", the tag and the digest. The tag is "latest" if the name has neither.
 func ParseImageName(image string) (repository, tag, digest string, err error) {
 	if image == "" {
@@ -37,9 +37,9 @@ func Repository(image string) (string, error) {
 	return repository, err
 }
 
-// Matches reports whether a pattern of a credential, such as "*.azurecr.io" or "registry.io:8080/path", matches a repository's
-// full name, as [Repository] returns it. Both hosts have the same number of labels, and path.Match matches each label. The ports
-// are equal. The pattern's path is a prefix of the repository's path.
+// Matches reports whether a credential's pattern, such as "*.azurecr.io" or "registry.io:8080/path", matches a repository's full
+// name, as [Repository] returns it. Both hosts have equally many labels, and path.Match matches each label. The ports are equal.
+// The pattern's path prefixes the repository's path.
 func Matches(pattern, repository string) bool {
 	p, r := splitLocation(pattern), splitLocation(repository)
 	if p.port != r.port || !strings.HasPrefix(r.path, p.path) {

@@ -11,7 +11,7 @@ import (
 	"syscall"
 )
 
-// memberSize is the number of bytes in a file that are compressed at a time. Each chunk becomes a gzip member of
+// memberSize is the number of bytes in a file that are compressed at a time. Each chunk becomes a gzip member in
 // the compressed file, so that compression can be resumed.
 const memberSize = 1 << 20
 
@@ -19,8 +19,7 @@ const memberSize = 1 << 20
 type partial struct {
 	// name is the source file, "" if no compression is in progress.
 	name string
-	// read is the number of compressed bytes from the source, written the number of bytes of the
-	// result.
+	// read counts the compressed bytes from the source, written those in the result.
 	read, written int64
 	// file identifies the compressed file, once it exists.
 	file fs.FileInfo
@@ -65,7 +64,7 @@ func compress(ctx context.Context, dir folder, name, to string, p *partial) (don
 	return true, dir.Remove(name)
 }
 
-// compressTo compresses the rest of the source until ctx ends.
+// compressTo compresses what is left from the source until ctx ends.
 func compressTo(ctx context.Context, dir folder, name string, from *os.File, info fs.FileInfo, p *partial) (done bool, err error) {
 	file, err := p.reopen(dir, name)
 	if err == nil && file == nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/podsync/podsync/runtime/logs"
 )
 
-// Policy determines when a log is rotated, and how many of its files are kept.
+// Policy determines when a log is rotated, and how many files are kept.
 type Policy = logs.RotationPolicy
 
 func maxSize(p Policy) int64 { return cmp.Or(p.MaxSize, 10<<20) }
@@ -23,14 +23,14 @@ type File struct {
 	Size int64
 	// Regular is false for a directory, a link or a special file.
 	Regular bool
-	// InProgress means that the caller has compressed part of it and will resume.
+	// InProgress means that the caller has compressed a part and will resume.
 	InProgress bool
 }
 
-// Action is the kind of a Step.
+// Action is what a Step does.
 type Action string
 
-// The kinds of steps.
+// The step kinds.
 const (
 	// Remove deletes a file.
 	Remove Action = "remove"
@@ -49,7 +49,7 @@ type Reason string
 const (
 	// Unfinished: an interrupted compression, which will not be resumed.
 	Unfinished Reason = "its compression was interrupted, and is not resumed"
-	// Doubled: a compressed file of the same part exists.
+	// Doubled: a compressed file for the same part exists.
 	Doubled Reason = "a compressed file of it exists"
 	// Excess: MaxFiles newer files exist.
 	Excess Reason = "there are enough newer ones"
@@ -79,7 +79,7 @@ func (s Step) String() string {
 }
 
 const (
-	// stampFormat is the format of the time in a rotated file's name.
+	// stampFormat is the time format in a rotated file's name.
 	stampFormat = "20060102-150405"
 	compressed  = ".gz"
 	// unfinished is a file's suffix while it is being compressed.
@@ -88,9 +88,8 @@ const (
 
 // Decide returns the steps for a running container's log, in the order in which to carry them out:
 // none if the log is not full and no earlier rotation is incomplete. Compressions come last,
-// because they may take long. Decide ignores files of other logs. It returns an error, and no
-// steps, if a file of the log is not a regular file. now determines a rotated file's name, in its
-// own time zone.
+// because they may take long. Decide ignores other logs' files. It returns an error, and no steps,
+// if a log file is not a regular file. now determines a rotated file's name, in its own time zone.
 func Decide(log string, files []File, p Policy, now time.Time) ([]Step, error) {
 	f, err := filesOf(log, files)
 	if err != nil {
@@ -163,7 +162,7 @@ func filesOf(log string, files []File) (logFiles, error) {
 	return f, nil
 }
 
-// stampOf returns the time in the part of a file's name after the log's name, or "".
+// stampOf returns the time in a file's name after the log's name, or "".
 func stampOf(suffix string) string {
 	stamp, ok := strings.CutPrefix(suffix, ".")
 	stamp = strings.TrimSuffix(strings.TrimSuffix(stamp, ".tmp"), compressed)
@@ -191,8 +190,8 @@ func (f *logFiles) add(stamp, name string) {
 	}
 }
 
-// tidy returns steps that remove files of an interrupted compression, unless one of the given
-// compressions resumes it.
+// tidy returns steps that remove an interrupted compression's files, unless a given
+// compression resumes it.
 func (f *logFiles) tidy(compressions []Step) []Step {
 	var steps []Step
 	for _, name := range f.unfinished {

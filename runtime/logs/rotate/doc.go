@@ -1,11 +1,9 @@
-// Package rotate keeps the logs of running containers from filling the disk, as a kubelet does: it
-// rotates a log that has grown to [Policy.MaxSize], compresses rotated files, and removes the
-// oldest ones.
+// Package rotate keeps running containers' logs from filling the disk, as a kubelet does: it rotates a log that has grown to
+// [Policy.MaxSize], compresses rotated files, and removes the oldest ones.
 //
-// [Decide] returns the steps for one log's files. It is a pure function of their names and sizes. A [Rotator] carries them out
+// [Decide] returns the steps for one log's files. It is a pure function on their names and sizes. A [Rotator] carries them out
 // for all running containers, in a pass that its owner starts periodically. It finds the containers in a runtime.Cache, so that a
-// pass in which no log is too large makes no call to the runtime. It reads the size of a log only if the log could be full by
-// now.
+// pass in which no log is too large makes no call to the runtime. It reads a log's size only if the log could be full by now.
 //
 // # Taken alone
 //
@@ -29,19 +27,17 @@
 // because the runtime may still create a new file. If a log does not exist, the Rotator asks the runtime
 // to reopen it, and again after growing pauses.
 //
-// Compressions come after all rotations of a pass and take a bounded time. They resume in the next
-// pass, also if the container has ended. A compressed file consists of several gzip members.
+// Compressions come after all rotations in a pass and take a bounded time. They resume in the next pass, also if the container
+// has ended. A compressed file has several gzip members.
 //
-// A file is compressed to a temporary file, which is synced to disk before it gets its final name;
-// only then is the source removed. Wherever the agent is interrupted, each line is in at least one
-// file. If both the source and the compressed file of a part exist, the next agent removes the
-// source; it also removes temporary files.
+// A file is compressed to a temporary file, which is synced to disk before it gets its final name; only then is the source
+// removed. Wherever the agent is interrupted, each line is in at least one file. If both the source and its compressed file
+// exist, the next agent removes the source; it also removes temporary files.
 //
 // # Files that are not touched
 //
-// The Rotator touches only files with the names above. If one of them is a link, a pipe or a
-// directory, or if their directory is a link or belongs to a user other than the agent's or root,
-// it leaves that log alone and returns an error.
+// The Rotator touches only files with the names above. If one is a link, a pipe or a directory, or if their directory is a link
+// or belongs to a user other than the agent's or root, it leaves that log alone and returns an error.
 //
 //	decide.go    Policy and Decide
 //	rotator.go   Rotator: finds logs, and backs off after failures

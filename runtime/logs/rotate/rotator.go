@@ -26,8 +26,8 @@ import (
 type Pods interface {
 	// UIDs returns the pods, in any order.
 	UIDs() []types.UID
-	// Get returns the status of the last successful read, which the caller must not modify, and the
-	// last read's error.
+	// Get returns the status from the last successful read, which the caller must not modify, and
+	// the last read's error.
 	Get(pod types.UID) (*runtime.PodStatus, error)
 }
 
@@ -42,7 +42,7 @@ type Config struct {
 	Pods Pods
 	// Runtime writes the logs. Required.
 	Runtime Reopener
-	// LogsRoot is the directory of all pod logs. A pod's logs are at
+	// LogsRoot is the directory for all pod logs. A pod's logs are at
 	// <namespace>_<name>_<uid>/<container>/<attempt>.log below it. Required.
 	LogsRoot string
 	// Policy limits the log size.
@@ -58,8 +58,8 @@ const (
 	compressTime, compressTurn = 10 * time.Second, 2 * time.Second
 	// reopenTimeout limits the call that asks the runtime to reopen a log.
 	reopenTimeout = 10 * time.Second
-	// After a failure a log is not retried for firstPause; the pause doubles with each further
-	// failure, up to maxPause. The first pause of a log that the runtime does not write is missingPause.
+	// After a failure a log is not retried for firstPause; the pause doubles with each further failure,
+	// up to maxPause. The first pause for a log that the runtime does not write is missingPause.
 	firstPause   = 10 * time.Second
 	missingPause = 5 * time.Minute
 	maxPause     = 10 * time.Minute
@@ -72,8 +72,8 @@ type Rotator struct {
 	compress func(ctx context.Context, dir folder, name, to string, p *partial) (done bool, err error)
 
 	mu sync.Mutex
-	// logs holds the logs of the containers that ran in the last pass, and of ended containers
-	// whose logs are not compressed yet, by container ID. pass counts the passes.
+	// logs holds the logs for the containers that ran in the last pass, and for ended
+	// containers whose logs are not compressed yet, by container ID. pass counts the passes.
 	logs map[string]*containerLog
 	pass uint64
 }
@@ -81,19 +81,19 @@ type Rotator struct {
 // A containerLog is one container's log. Only one goroutine at a time uses it.
 type containerLog struct {
 	container, id       string
-	pod, directory, log string // pod is the name of the pod's directory below LogsRoot
+	pod, directory, log string // pod names the pod's directory below LogsRoot
 	// pass is the last one in which the container ran.
 	pass uint64
-	// tidied means that files of an interrupted earlier agent have been removed.
+	// tidied means that an interrupted earlier agent's files have been removed.
 	tidied bool
-	// due is the time of the next attempt after a failure, pause the current back-off. pause is
-	// zero once the rotation and all compressions have succeeded.
+	// due is when the next attempt is made after a failure, pause the current back-off. pause
+	// is zero once the rotation and all compressions have succeeded.
 	due   time.Time
 	pause time.Duration
 	// growth decides when the file's size is read again, at look.
 	growth growth
 	look   time.Time
-	// compressions are the rest of the last rotation, partial is the progress of the first of them,
+	// compressions are what is left from the last rotation, partial is the first one's progress,
 	// and compressed is when the log was last served.
 	compressions []Step
 	partial      partial
@@ -120,8 +120,8 @@ func New(c Config) (*Rotator, error) {
 // with the others, retries it in a later pass, and returns all errors joined.
 //
 // It rotates all full logs before it compresses any. After 10 s it stops compressing until the next
-// pass, so that a large log does not delay the rotation of others. It also finishes the
-// compressions of containers that have ended.
+// pass, so that a large log does not delay other rotations. It also finishes the compressions for
+// containers that have ended.
 func (r *Rotator) Rotate(ctx context.Context) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -157,8 +157,8 @@ func each(ctx context.Context, logs []*containerLog, do func(*containerLog) erro
 	return errors.Join(errs...)
 }
 
-// update returns the logs that may be full, or that were never read, ordered by their IDs: of many logs, few in each
-// pass. It drops the logs of ended containers without pending compressions.
+// update returns the logs that may be full, or that were never read, ordered by their IDs: among many logs, few in
+// each pass. It drops ended containers' logs without pending compressions.
 func (r *Rotator) update() (full []*containerLog) {
 	r.pass++
 	now := time.Now()
@@ -216,7 +216,7 @@ func (r *Rotator) isDue(log *containerLog) bool {
 	return info.Size() >= maxSize(r.config.Policy)
 }
 
-// settle records the result of a rotation or compression, and returns the error to report. While
+// settle records a rotation's or compression's result, and returns the error to report. While
 // compressions are pending, success does not reset the back-off: the rotation before a compression
 // that keeps failing succeeds each time.
 func (r *Rotator) settle(log *containerLog, err error) error {
