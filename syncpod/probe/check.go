@@ -25,7 +25,7 @@ type outcome struct {
 	cause   error  // of unknown
 }
 
-// result converts the outcome to a result of package actions.
+// result converts the outcome to a result in package actions.
 func (o outcome) result() actions.ProbeResult {
 	switch {
 	case o.unknown:
@@ -104,11 +104,11 @@ func (c *Checker) httpGet(ctx context.Context, r Request) outcome {
 	return outcome{}
 }
 
-// maxBody limits the part of a redirect's body in a message, in bytes: an event's message is
-// limited to 1024.
+// maxBody limits how much from a redirect's body in a message, in bytes: an event's message
+// is limited to 1024.
 const maxBody = 512
 
-// beginning returns the beginning of a body as text.
+// beginning returns a body's beginning as text.
 func beginning(body []byte) string {
 	return foreign.CutText(strings.ToValidUTF8(string(body[:min(len(body), maxBody)]), ""), maxBody)
 }

@@ -16,16 +16,17 @@ import (
 	"github.com/podsync/podsync/syncpod/lifecycle/handler"
 )
 
-// DefaultUserAgent is the User-Agent of kubelet v1.36 for probes.
+// DefaultUserAgent is kubelet v1.36's User-Agent for probes.
 const DefaultUserAgent = "kube-probe/1.36"
 
 // CheckerConfig configures a Checker. The zero value checks httpGet, tcpSocket and grpc over the node's network.
 type CheckerConfig struct {
-	// Exec runs the commands of exec probes. Default: none; an exec probe then has no result, and the error cri.ErrUnimplemented.
+	// Exec runs exec probes' commands. Default: none; an exec probe then has no result, and the error cri.ErrUnimplemented.
 	Exec cri.Execer
 	// Dial connects to the probed endpoint. It must return when its context ends. Default: a net.Dialer.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
-	// UserAgent is the User-Agent of httpGet and grpc. Default: DefaultUserAgent.
+	// UserAgent is the User-Agent for httpGet and grpc. Default:
+	// DefaultUserAgent.
 	UserAgent string
 }
 
@@ -53,7 +54,7 @@ func NewChecker(c CheckerConfig) (*Checker, error) {
 	return &Checker{hooks: hooks, dial: c.Dial, userAgent: c.UserAgent}, nil
 }
 
-// missingExec is the Execer of a Checker that has none.
+// missingExec is the Execer in a Checker that has none.
 type missingExec struct{}
 
 func (missingExec) ExecSync(context.Context, *runtimeapi.ExecSyncRequest, ...grpc.CallOption) (*runtimeapi.ExecSyncResponse, error) {
@@ -62,15 +63,16 @@ func (missingExec) ExecSync(context.Context, *runtimeapi.ExecSyncRequest, ...grp
 
 // Request is one check.
 type Request struct {
-	// Probe is the probe. Required. Of its fields the handler and timeoutSeconds count, which is 1 if it is not set.
+	// Probe is the probe. Required. Among its fields the handler and timeoutSeconds count, which is 1 if it is not
+	// set.
 	Probe *v1.Probe
 	// PodIP is the default host: the pod's first address, or the node's for a pod on the node's network.
 	PodIP string
 	// Ports are the container's ports, for a probe that refers to one by name.
 	Ports []v1.ContainerPort
-	// ContainerID is the runtime's ID of the container. An exec requires it.
+	// ContainerID is the runtime's ID for the container. An exec requires it.
 	ContainerID string
-	// Container is the container's name, for the errors of an Execer.
+	// Container is the container's name, for an Execer's errors.
 	Container string
 }
 
@@ -78,14 +80,14 @@ type Request struct {
 type Result struct {
 	// Outcome is ProbeSuccess, ProbeFailure or ProbeUnknown.
 	Outcome actions.ProbeResult
-	// Message is a failure's reason, or a warning about a success: a redirect to another host with the beginning of its
-	// body. It contains no other part of a response or an output.
+	// Message is a failure's reason, or a warning about a success: a redirect to another host with its body's
+	// beginning. It contains nothing else from a response or an output.
 	Message string
 }
 
 // Probe checks once, within the probe's timeout. A timeout is a failure. The error is not nil if and only if the check has no
-// result, ProbeUnknown: a kubelet leaves the thresholds unchanged then. That is so if the command of an exec could not be run,
-// or if ctx has ended before the check.
+// result, ProbeUnknown: a kubelet leaves the thresholds unchanged then. That is so if an exec's command could not be run, or
+// if ctx has ended before the check.
 func (c *Checker) Probe(ctx context.Context, r Request) (Result, error) {
 	if r.Probe == nil {
 		return Result{Outcome: actions.ProbeUnknown}, errors.New("probe: Request.Probe is required")

@@ -1,9 +1,9 @@
 // Package probe runs the startup, liveness and readiness container probes.
 //
-// A [Manager] receives the desired and actual state of pods through Observe, and runs each probe
-// that a running container declares. Read its results with ProbeResults; a callback reports
-// changes. It makes no decisions: package actions decides the consequences of a result, and package
-// syncpod/status computes the reported conditions. The Manager notifies an [Observer] of each [Check].
+// A [Manager] receives the desired and actual pod state through Observe, and runs each probe that a running container
+// declares. Read its results with ProbeResults; a callback reports changes. It makes no decisions: package actions decides
+// what follows from a result, and package syncpod/status computes the reported conditions. The Manager passes an [Observer]
+// each [Check].
 //
 // A [Checker] checks once: it is a kubelet's prober, and the Manager its prober.Manager. It needs a runtime for exec only, and
 // applies no threshold:
@@ -34,8 +34,8 @@
 //   - tcpSocket: the connection succeeds.
 //   - grpc: the health service responds with SERVING.
 //
-// All must happen within timeoutSeconds. Other responses and output of probes are neither stored
-// nor reported, because they may contain secrets.
+// All must happen within timeoutSeconds. Other responses and output from probes are neither stored nor
+// reported, because they may contain secrets.
 //
 // # Concurrency
 //

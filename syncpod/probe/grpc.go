@@ -18,14 +18,14 @@ const (
 	serving     = 1
 
 	// These limit the memory that a server can make a probe use. A response has a few bytes, and a
-	// header list of a kilobyte is a large one. The windows are the smallest that grpc accepts; because
-	// they are set, they do not grow.
+	// header list with a kilobyte is a large one. The windows are the smallest that grpc accepts;
+	// because they are set, they do not grow.
 	maxAnswer     = 4 << 10
 	maxHeaderList = 16 << 10
 	window        = 64 << 10
 )
 
-// grpc calls the health service of a container (KEP-2727).
+// grpc calls a container's health service (KEP-2727).
 func (c *Checker) grpc(ctx context.Context, r Request) outcome {
 	if r.PodIP == "" {
 		return failed("%v", handler.ErrNoAddress)
@@ -56,9 +56,9 @@ func (c *Checker) grpc(ctx context.Context, r Request) outcome {
 	return outcome{}
 }
 
-// The messages of grpc.health.v1 have one field each, with the number 1: the name of a service, and
-// an enum. The messages of CRI used here have the same wire format, and every agent links them already.
-// The generated package of grpc.health.v1 would be one more package in every agent.
+// The messages in grpc.health.v1 have one field each, with the number 1: a service's name, and an enum.
+// The CRI messages used here have the same wire format, and every agent links them already. The
+// generated package for grpc.health.v1 would be one more package in every agent.
 type (
 	healthRequest = runtimeapi.VersionRequest
 	healthAnswer  = runtimeapi.Int64Value

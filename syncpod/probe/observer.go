@@ -9,21 +9,20 @@ import (
 	"github.com/podsync/podsync/actions"
 )
 
-// Observer is notified of each check of a probe, for metrics. Its methods are called one at a
-// time: they must return soon, and must not call the agent. Embed NopObserver to implement only
-// some.
+// Observer observes each probe check, for metrics. Its methods are called one at a time: they
+// must return soon, and must not call the agent. Embed NopObserver to implement only some.
 //
 // An agent.Config has it as ProbeObserver; see syncpod.Observer for the others.
 type Observer interface {
 	// Checked is called after a check, except after one that was cancelled, for example by its
 	// container's end.
 	Checked(Check)
-	// PodForgotten is called when no further check of a pod follows, unless the pod is observed
-	// again. It is also called for pods without probes, and may be called twice.
+	// PodForgotten is called when no further check for a pod follows, unless the pod is
+	// observed again. It is also called for pods without probes, and may be called twice.
 	PodForgotten(uid types.UID)
 }
 
-// Kind is one of the three probes that a container can have.
+// Kind is a probe, among the three that a container can have.
 type Kind string
 
 // The kinds, as events name them.
@@ -33,13 +32,13 @@ const (
 	Readiness Kind = "Readiness"
 )
 
-// Check is one execution of a probe, without request and response.
+// Check is one probe execution, without request and response.
 type Check struct {
 	// Pod is the pod that was probed. It must not be modified.
 	Pod       *v1.Pod
 	Container string
 	Kind      Kind
-	// Outcome is the result of this check alone, independent of thresholds: ProbeUnknown if there
+	// Outcome is what this check alone returned, whatever the thresholds: ProbeUnknown if there
 	// is none, for example because a command could not be run.
 	Outcome actions.ProbeResult
 	Took    time.Duration

@@ -17,7 +17,7 @@ import (
 
 // Config configures a Manager.
 type Config struct {
-	// Exec runs the commands of exec probes. Required.
+	// Exec runs exec probes' commands. Required.
 	Exec cri.Execer
 	// Dial connects to the probed endpoint, for agents that do not reach their pods through the
 	// node's network. It must return when its context ends. Default: a net.Dialer.

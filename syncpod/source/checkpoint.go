@@ -19,7 +19,7 @@ import (
 	"github.com/podsync/podsync/syncpod/volume"
 )
 
-// CheckpointConfig is the configuration of a [Checkpoint].
+// CheckpointConfig configures a [Checkpoint].
 type CheckpointConfig struct {
 	// Source delivers the pods that should run. Required.
 	Source Source
@@ -30,8 +30,8 @@ type CheckpointConfig struct {
 	Services       env.Services
 	RuntimeClasses sandbox.RuntimeClasses
 	Tokens         volume.Tokens
-	// Path is the absolute path of the file. Required. Its directory is created if it is missing.
-	// Each source needs its own file.
+	// Path is the file's absolute path. Required. Its directory is created if it is missing. Each
+	// source needs its own file.
 	Path string
 	// Key encrypts the file with AES-256-GCM: 32 bytes, which the program stores elsewhere. Without
 	// a key, root can read the file, and it contains no Secrets and no tokens.
@@ -42,29 +42,29 @@ type CheckpointConfig struct {
 	// Patience is how long Checkpoint waits for the source's first complete snapshot before it delivers
 	// pods from the file. Default 10 s.
 	Patience time.Duration
-	// WriteInterval is the minimum time between two writes of the file. Default 10 s.
+	// WriteInterval is the minimum time between two writes to the file. Default 10 s.
 	WriteInterval time.Duration
 	// MaxAge is the age above which the checkpoint is ignored. The age is computed once, when the file is
-	// read, by the machine's clock. It counts from the last write of the file or from Confirm's last
+	// read, by the machine's clock. It counts from the last write to the file or from Confirm's last
 	// recorded call, whichever is later. Default: any age.
 	MaxAge time.Duration
 }
 
-// Checkpoint is a [Source] of the pods of another one. It writes a checkpoint of them to a file, with the objects
-// that they refer to: ConfigMaps, Secrets, Services, runtime classes and tokens. So a node that starts while its
-// server is unavailable runs its previous pods.
+// Checkpoint is a [Source] for the pods from another one. It writes a checkpoint with them to a file, with the
+// objects that they refer to: ConfigMaps, Secrets, Services, runtime classes and tokens. So a node that starts
+// while its server is unavailable runs its previous pods.
 //
 // If the other source has not delivered a complete snapshot within CheckpointConfig.Patience, Checkpoint delivers
 // the checkpoint's pods. Such a Snapshot is incomplete: no running pod is stopped because it is not in the
 // checkpoint. It does not contain pods that the source has mentioned and no longer wants. Once the source has
 // delivered a complete snapshot, Checkpoint delivers the source's snapshots, and pods that are not in them stop:
 // a pod that was deleted at the server while the node was off runs until then. A static pod in the checkpoint is
-// replaced by one of the same name.
+// replaced by one with the same name.
 //
-// A Checkpoint is an env.ConfigMaps, env.Secrets and env.Services, a sandbox.RuntimeClasses and a
-// volume.Tokens, for the Objects of syncpod.Config. It falls back to the last answer when the
-// source in its configuration times out or is unavailable. An error about the object itself, such
-// as not found or forbidden, is returned. The checkpoint contains only requested objects.
+// A Checkpoint is an env.ConfigMaps, env.Secrets and env.Services, a sandbox.RuntimeClasses and a volume.Tokens,
+// for the Objects in syncpod.Config. It falls back to the last answer when the source in its configuration times
+// out or is unavailable. An error about the object itself, such as not found or forbidden, is returned. The
+// checkpoint contains only requested objects.
 //
 // The file is replaced atomically and synced to the disk before it is used: after a crash or a
 // power failure it is the last one or the one before. If the file is unreadable, or was encrypted
@@ -77,7 +77,7 @@ type Checkpoint struct {
 	config     CheckpointConfig
 	configMaps lastknown.Answers[types.NamespacedName, *v1.ConfigMap]
 	secrets    lastknown.Answers[types.NamespacedName, *v1.Secret]
-	// services are by namespace, classes are handlers by the names of runtime classes.
+	// services are by namespace, classes are handlers by runtime class names.
 	services lastknown.Answers[string, []*v1.Service]
 	classes  lastknown.Answers[string, string]
 	tokens   lastknown.Answers[tokenKey, string]
@@ -90,10 +90,10 @@ type Checkpoint struct {
 
 	mu   sync.Mutex
 	pods checkpointPods
-	// confirmedAt is the time of Confirm's last call. recordedAt is the confirmation in the file.
+	// confirmedAt is when Confirm was last called. recordedAt is the confirmation in the file.
 	confirmedAt, recordedAt time.Time
-	// readErr is the error from the read of the file, writeErr that of the last write, and
-	// confirmErr that of the last write of a confirmation.
+	// readErr is the error from the read of the file, writeErr the one from the last
+	// write, and confirmErr the one from the last write of a confirmation.
 	readErr, writeErr, confirmErr error
 }
 
@@ -148,8 +148,8 @@ func NewCheckpoint(c CheckpointConfig) (*Checkpoint, error) {
 // Name returns the source's name in the configuration.
 func (r *Checkpoint) Name() string { return r.config.Source.Name() }
 
-// Run delivers the pods of the source, or of the checkpoint, until ctx ends. It returns the result
-// of the source's Run.
+// Run delivers the pods from the source, or from the checkpoint, until ctx ends. It returns what
+// the source's Run returns.
 func (r *Checkpoint) Run(ctx context.Context, deliver func(Snapshot)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var children sync.WaitGroup

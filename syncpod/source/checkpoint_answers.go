@@ -14,7 +14,8 @@ import (
 	"github.com/podsync/podsync/syncpod/podspec"
 )
 
-// keep drops all answers except the named ones, and returns these in order, with the keys of the objects that do not exist.
+// keep drops all answers except the named ones, and returns these in order, with the keys for the objects that do not
+// exist.
 func keep[K comparable, T any](a *lastknown.Answers[K, T], named map[K]bool, compare func(a, b K) int) (kept []answered[K, T], missing []K) {
 	a.Keep(func(key K) bool { return named[key] })
 	all, absent := a.Known()
@@ -61,12 +62,14 @@ func compareNames(a, b types.NamespacedName) int { return strings.Compare(a.Stri
 // named are the objects that pods refer to.
 type named struct {
 	configMaps, secrets map[types.NamespacedName]bool
-	// namespaces are the namespaces of the Services whose environment variables the pods get.
+	// namespaces are the namespaces with the Services whose environment variables the pods
+	// get.
 	namespaces, classes map[string]bool
 	tokens              map[tokenKey]bool
 }
 
-// masterNamespace is the namespace of the API server's Service, whose variables all pods get.
+// masterNamespace is the namespace with the API server's Service, whose variables all pods
+// get.
 const masterNamespace = metav1.NamespaceDefault
 
 func namedBy(pods []*v1.Pod) named {
@@ -109,11 +112,11 @@ func (n named) addTokens(pod *v1.Pod) {
 type tokenKey struct {
 	UID      types.UID `json:"podUID"`
 	Audience string    `json:"audience,omitempty"`
-	// Seconds is the requested lifetime of the token.
+	// Seconds is the token's requested lifetime.
 	Seconds int64 `json:"expirationSeconds"`
 }
 
-// tokenSeconds is the API's default lifetime of a token.
+// tokenSeconds is the API's default lifetime for a token.
 const tokenSeconds = 3600
 
 func tokenOf(pod *v1.Pod, ask *v1.ServiceAccountTokenProjection) tokenKey {

@@ -26,9 +26,9 @@ import (
 )
 
 const (
-	// checkpointVersion is the version of the file's format.
+	// checkpointVersion is the file format's version.
 	checkpointVersion = 1
-	// keySize is the key size of AES-256, in bytes.
+	// keySize is AES-256's key size, in bytes.
 	keySize    = 32
 	cipherName = "AES-256-GCM"
 	// maxMemory is the largest file that is read, in bytes, and maxConfirmation the largest
@@ -50,7 +50,7 @@ type checkpointData struct {
 	MissingSecrets    []types.NamespacedName `json:"missingSecrets,omitempty"`
 }
 
-// checkpointServices are the Services of a namespace, possibly none.
+// checkpointServices are the Services in a namespace, possibly none.
 type checkpointServices struct {
 	Namespace string        `json:"namespace"`
 	Services  []*v1.Service `json:"services,omitempty"`
@@ -66,12 +66,12 @@ type checkpointToken struct {
 	Token string `json:"token"`
 }
 
-// A checkpointHeader is the file's first line, as JSON. The rest of the file is a checkpointData as JSON, or a
-// nonce and that encrypted, with the header as additional data.
+// A checkpointHeader is the file's first line, as JSON. What follows in the file is a checkpointData as JSON,
+// or a nonce and that encrypted, with the header as additional data.
 type checkpointHeader struct {
 	Version int    `json:"version"`
 	Source  string `json:"source"`
-	// Cipher is the encryption of the rest, empty if it is not encrypted. Then SHA256 is its sum.
+	// Cipher is how the rest is encrypted, empty if it is not encrypted. Then SHA256 is its sum.
 	Cipher string `json:"cipher,omitempty"`
 	SHA256 string `json:"sha256,omitempty"`
 }
@@ -82,20 +82,20 @@ type checkpointFile struct {
 	// key encrypts and decrypts. oldKey decrypts files that key cannot decrypt. nil means none.
 	key, oldKey []byte
 	disk        disk
-	// sum is the checksum of the checkpoint that was written last, without SavedAt if write has set it, and
-	// savedAt the SavedAt of that checkpoint.
+	// sum is the checksum for the checkpoint that was written last, without SavedAt if write has set it,
+	// and savedAt that checkpoint's SavedAt.
 	sum     [sha256.Size]byte
 	savedAt time.Time
 }
 
 // A confirmation records when the source last confirmed a checkpoint's pods.
 type confirmation struct {
-	// Of is the SavedAt of the checkpoint. A confirmation of another version is ignored.
+	// Of is the checkpoint's SavedAt. A confirmation for another version is ignored.
 	Of          time.Time `json:"of"`
 	ConfirmedAt time.Time `json:"confirmedAt"`
 }
 
-// A disk replaces a file in steps. After each of them the agent may end.
+// A disk replaces a file in steps. After each one the agent may end.
 type disk interface {
 	// write replaces a file. The file is on the disk when write returns.
 	write(path string, text []byte) error
@@ -104,7 +104,7 @@ type disk interface {
 	sync(dir string) error
 }
 
-// read returns the valid parts of the checkpoint.
+// read returns the checkpoint's valid parts.
 func (f *checkpointFile) read() (checkpointData, error) {
 	text, err := readCheckpoint(f.path, maxMemory)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -368,7 +368,7 @@ func trimmed(m checkpointData) checkpointData {
 	return m
 }
 
-// trimmedServices returns Services with the fields that pods get variables of.
+// trimmedServices returns Services with the fields that pods get variables for.
 func trimmedServices(all []*v1.Service) (list []*v1.Service) {
 	for _, s := range all {
 		list = append(list, &v1.Service{

@@ -11,7 +11,7 @@ const confirmInterval = time.Minute
 
 // Confirm records that the source's last snapshot is still valid, for example because its server has
 // answered a heartbeat. It has an effect once the source has delivered a complete snapshot. It may be
-// called often: at most once a minute it replaces a small file next to the one of the pods. See
+// called often: at most once a minute it replaces a small file next to the pods' one. See
 // [CheckpointConfig.MaxAge].
 func (r *Checkpoint) Confirm() {
 	r.mu.Lock()
@@ -79,8 +79,8 @@ func (r *Checkpoint) write() {
 	}
 }
 
-// record writes the last confirmation, if there is a new one. It writes none while the file of the pods could not be
-// written, because that file does not have the source's pods.
+// record writes the last confirmation, if there is a new one. It writes none while the file with the pods could not
+// be written, because that file does not have the source's pods.
 func (r *Checkpoint) record() {
 	r.mu.Lock()
 	at := r.confirmedAt

@@ -36,7 +36,7 @@ func (r *Checkpoint) Secret(ctx context.Context, namespace, name string) (*v1.Se
 	return secret, r.withoutKey(err)
 }
 
-// withoutKey adds to the error of an unavailable server why a Secret is not in the checkpoint.
+// withoutKey adds to an unavailable server's error why a Secret is not in the checkpoint.
 func (r *Checkpoint) withoutKey(err error) error {
 	if err != nil && r.config.Key == nil && env.Unavailable(err) {
 		return fmt.Errorf("%w (it is not in the checkpoint, because there is no source.CheckpointConfig.Key)", err)
@@ -44,7 +44,7 @@ func (r *Checkpoint) withoutKey(err error) error {
 	return err
 }
 
-// Services returns the Services of a namespace, sorted by name: the current ones, or the last known
+// Services returns the Services in a namespace, sorted by name: the current ones, or the last known
 // ones while the server is unavailable.
 func (r *Checkpoint) Services(ctx context.Context, namespace string) ([]*v1.Service, error) {
 	if r.config.Services == nil {

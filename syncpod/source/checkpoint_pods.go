@@ -10,13 +10,13 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// A checkpointPods merges the snapshots of a source with the checkpoint, which is used until the
+// A checkpointPods merges a source's snapshots with the checkpoint, which is used until the
 // first complete snapshot.
 type checkpointPods struct {
 	checkpointed []*v1.Pod
 	// confirmedAt is when the source last confirmed the pods, according to the file and to Confirm.
 	confirmedAt time.Time
-	// tooOld is the number of pods in the checkpoint that are too old to be used.
+	// tooOld counts the pods in the checkpoint that are too old to be used.
 	tooOld int
 	// due means that the checkpoint is delivered until the source has delivered a complete
 	// snapshot.
@@ -24,14 +24,13 @@ type checkpointPods struct {
 	// said is the source's last snapshot. It counts as complete if any earlier one was.
 	said     Snapshot
 	complete bool
-	// uids and names are those of the pods that the source has mentioned.
+	// uids and names are the pods' that the source has mentioned.
 	uids  map[types.UID]bool
 	names map[types.NamespacedName]bool
 }
 
-// recall loads a checkpoint's pods, and the time of its last confirmation. It returns the usable part of the
-// checkpoint: nothing if the checkpoint is older than maxAge, unless maxAge is 0. If the clock is behind the time of
-// the confirmation, the age is 0.
+// recall loads a checkpoint's pods, and when it was last confirmed. It returns the checkpoint's usable part: nothing
+// if the checkpoint is older than maxAge, unless maxAge is 0. If the clock is behind the confirmation, the age is 0.
 func (r *checkpointPods) recall(m checkpointData, confirmedAt, now time.Time, maxAge time.Duration) checkpointData {
 	r.confirmedAt = confirmedAt
 	if maxAge > 0 && now.Sub(confirmedAt) > maxAge {
@@ -86,7 +85,7 @@ func (r *checkpointPods) all() []*v1.Pod {
 }
 
 // recalled returns the pods in the checkpoint that the source has not mentioned. A static pod is
-// replaced by one of the same name, which is another version of it.
+// replaced by one with the same name, which is its other version.
 func (r *checkpointPods) recalled() []*v1.Pod {
 	var pods []*v1.Pod
 	for _, pod := range r.checkpointed {
@@ -98,8 +97,8 @@ func (r *checkpointPods) recalled() []*v1.Pod {
 	return pods
 }
 
-// wantedAt returns the SavedAt of the checkpoint to be written: the last confirmation if the source has not confirmed
-// all of the pods yet, and otherwise zero, which means the time of the write.
+// wantedAt returns the SavedAt for the checkpoint to be written: the last confirmation if the source has not
+// confirmed all pods yet, and otherwise zero, which means when it is written.
 func (r *checkpointPods) wantedAt() time.Time {
 	if len(r.recalled()) == 0 {
 		return time.Time{}

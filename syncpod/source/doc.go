@@ -1,7 +1,6 @@
-// Package source provides the pods that should run on a node: from a folder of manifests, or from
-// the program itself. It does not run pods; package [github.com/podsync/podsync/syncpod/loop] does.
-// A source can be used alone, by programs that need pods as an API server would have created them
-// from manifests.
+// Package source provides the pods that should run on a node: from a manifest folder, or from the program itself.
+// It does not run pods; package [github.com/podsync/podsync/syncpod/loop] does. A source can be used alone, by
+// programs that need pods as an API server would have created them from manifests.
 //
 //   - A [Source] delivers a [Snapshot] of its desired pods, each time it changes. It is an interface, for sources
 //     of your own.

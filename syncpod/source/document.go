@@ -16,8 +16,8 @@ import (
 	"github.com/podsync/podsync/internal/utf"
 )
 
-// documents returns the documents of a YAML stream except empty ones, with the number of lines before each. JSON is a
-// stream of one document.
+// documents returns the documents in a YAML stream except empty ones, counting the lines before each. JSON is a
+// stream with one document.
 func documents(text []byte) iter.Seq2[int, []byte] {
 	return func(yield func(int, []byte) bool) {
 		start, at := 0, 0
@@ -51,8 +51,8 @@ func isEmpty(document []byte) bool {
 	return len(bytes.TrimSpace(bytes.TrimPrefix(document, []byte(begin)))) == 0
 }
 
-// separates reports whether a line begins or ends a document. In YAML such a line does so anywhere, even in a block of
-// text.
+// separates reports whether a line begins or ends a document. In YAML such a line does so anywhere, even in a text
+// block.
 func separates(line []byte) bool {
 	rest, ok := bytes.CutPrefix(line, []byte(begin))
 	if !ok {
@@ -61,10 +61,9 @@ func separates(line []byte) bool {
 	return ok && (len(rest) == 0 || strings.ContainsRune(" \t\r\n", rune(rest[0])))
 }
 
-// YAMLToJSON converts a YAML document to JSON, with limits on size, depth and the values that
-// aliases repeat. The warning names the duplicate keys of mappings; the last value applies. Neither
-// the warning nor the error contains values of the document. A JSON document is returned unchanged. Both may be in UTF-16 or
-// UTF-32.
+// YAMLToJSON converts a YAML document to JSON, with limits on size, depth and the values that aliases repeat. The warning
+// names the duplicate keys in mappings; the last value applies. Neither the warning nor the error contains values from the
+// document. A JSON document is returned unchanged. Both may be in UTF-16 or UTF-32.
 func YAMLToJSON(document []byte) (text []byte, warning, err error) {
 	if document, err = utf.Decode(document); err != nil {
 		return nil, nil, err
@@ -72,8 +71,8 @@ func YAMLToJSON(document []byte) (text []byte, warning, err error) {
 	return toJSON(document, 0)
 }
 
-// toJSON numbers the lines in warnings and errors from the beginning of the file; before is the
-// number of lines before the document.
+// toJSON numbers the lines in warnings and errors from the file's beginning; before counts the
+// lines before the document.
 func toJSON(document []byte, before int) (text []byte, warning, err error) {
 	if json.Valid(document) {
 		return document, nil, nil // unchanged: YAML supports fewer escapes, and no tabs
@@ -98,7 +97,7 @@ func toJSON(document []byte, before int) (text []byte, warning, err error) {
 	return text, warning, err
 }
 
-// parse parses one document of YAML. If strict is set, the warning names duplicate keys of mappings, and the first value
+// parse parses one YAML document. If strict is set, the warning names duplicate keys in mappings, and the first value
 // applies.
 func parse(document []byte, strict bool) (tree any, warning, err error) {
 	decoder := yaml.NewDecoder(bytes.NewReader(document))

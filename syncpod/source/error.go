@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// A ManifestError reports an error in a manifest, or an ignored part of it. Its text does not
+// A ManifestError reports an error in a manifest, or an ignored part. Its text does not
 // contain values that may be secret.
 type ManifestError struct {
 	// File is the file's path, or the folder if that cannot be read.
@@ -14,7 +14,7 @@ type ManifestError struct {
 	Document int
 	// Object is the error's object, such as "Pod default/web", empty if unknown.
 	Object string
-	// Err is the error. For an invalid pod it is an aggregate of *field.Error.
+	// Err is the error. For an invalid pod it aggregates *field.Error.
 	Err error
 	// Kept means that the previous version is still in use.
 	Kept bool

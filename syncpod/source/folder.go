@@ -22,7 +22,7 @@ import (
 type FolderConfig struct {
 	// Path is the folder. Required. It need not exist.
 	Path string
-	// NodeName is the node's name in lower case, which becomes part of pod names. Required.
+	// NodeName is the node's name in lower case, which enters pod names. Required.
 	NodeName string
 	// Name is the source's name. Default runtime.ConfigSourceFile.
 	Name string
@@ -32,12 +32,11 @@ type FolderConfig struct {
 	Rescan time.Duration
 }
 
-// Folder is a [Source] of the pods whose manifests are in a folder, as YAML or JSON. A file may
-// contain several documents, and lists, of pods, ConfigMaps and Secrets. Pods get the identity of
-// static pods and the API's defaults, and are validated; see package podspec. Pods may refer to the
-// ConfigMaps and Secrets: a Folder is an env.ConfigMaps and an env.Secrets; set it as
-// Objects.ConfigMaps and Objects.Secrets of syncpod.Config, and as Objects.PullSecrets for imagePullSecrets, because a Loop does not. When one
-// changes, the volumes of running pods are updated immediately.
+// Folder is a [Source] for the pods whose manifests are in a folder, as YAML or JSON. A file may contain several documents, and
+// lists, with pods, ConfigMaps and Secrets. Pods get static pods' identity and the API's defaults, and are validated; see package
+// podspec. Pods may refer to the ConfigMaps and Secrets: a Folder is an env.ConfigMaps and an env.Secrets; set it as
+// Objects.ConfigMaps and Objects.Secrets in syncpod.Config, and as Objects.PullSecrets for imagePullSecrets, because a Loop does
+// not. When one changes, running pods' volumes are updated immediately.
 //
 // Every regular file is read, except those whose names begin with a dot, and copies left by editors
 // and other tools: "#...#", and names that end in "~", ".tmp", ".bak", ".old", ".orig", ".rej",
@@ -45,11 +44,10 @@ type FolderConfig struct {
 // them, otherwise by the next rescan. Writers should write a file whose name begins with a dot and
 // rename it; a partially written file is an error until it is complete.
 //
-// If an object is unreadable or invalid, that is an error and the previous version stays in use.
-// While a file has such an error, its valid pods are started and changed, and none is stopped
-// because it is missing. Nor is any stopped if the folder itself is missing. Of several objects
-// with the same name, the one already in use takes precedence, whatever its file is called, and
-// otherwise the one whose file's name sorts first; so a new file stops no pod of another one.
+// If an object is unreadable or invalid, that is an error and the previous version stays in use. While a file has such an error,
+// its valid pods are started and changed, and none is stopped because it is missing. Nor is any stopped if the folder itself is
+// missing. Among several objects with the same name, the one already in use takes precedence, whatever its file is called, and
+// otherwise the one whose file's name sorts first; so a new file stops no pod from another one.
 //
 // Unknown fields cause warnings; a kubelet ignores them silently.
 type Folder struct {
@@ -61,10 +59,10 @@ type Folder struct {
 	files map[string]*manifestFile
 	// counted are the last snapshot's objects, with their files. Only Run uses it.
 	counted map[objectKey]counted
-	// configs are the ConfigMaps and Secrets of the last snapshot, nil if the folder
+	// configs are the ConfigMaps and Secrets in the last snapshot, nil if the folder
 	// was never read.
 	configs atomic.Pointer[map[objectKey]metav1.Object]
-	// published are the files and counted objects of the last snapshot, nil before the first one.
+	// published are the files and counted objects in the last snapshot, nil before the first one.
 	published atomic.Pointer[published]
 }
 
@@ -96,7 +94,7 @@ func NewFolder(c FolderConfig) (*Folder, error) {
 	if c.Name == "" {
 		c.Name = runtime.ConfigSourceFile
 	}
-	// The path is part of the pods' identity, which must not depend on how the path is written.
+	// The path belongs to the pods' identity, which must not depend on how the path is written.
 	path, err := filepath.Abs(c.Path)
 	if err != nil {
 		return nil, fmt.Errorf("source: FolderConfig.Path %q: %w", c.Path, err)
@@ -107,12 +105,12 @@ func NewFolder(c FolderConfig) (*Folder, error) {
 // Name returns the source's name.
 func (f *Folder) Name() string { return f.name }
 
-// ConfigMap returns a ConfigMap of the folder.
+// ConfigMap returns a ConfigMap from the folder.
 func (f *Folder) ConfigMap(_ context.Context, namespace, name string) (*v1.ConfigMap, error) {
 	return config[*v1.ConfigMap](f, objectKey{kindConfigMap, namespace, name})
 }
 
-// Secret returns a Secret of the folder.
+// Secret returns a Secret from the folder.
 func (f *Folder) Secret(_ context.Context, namespace, name string) (*v1.Secret, error) {
 	return config[*v1.Secret](f, objectKey{kindSecret, namespace, name})
 }

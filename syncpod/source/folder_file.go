@@ -18,7 +18,7 @@ import (
 	"github.com/podsync/podsync/runtime/hostfs"
 )
 
-// maxManifest is the maximum size of a file. It limits the memory for a file that is not a manifest and was put into the
+// maxManifest is the maximum file size. It limits the memory for a file that is not a manifest and was put into the
 // folder by accident.
 const maxManifest = 10 << 20
 
@@ -34,14 +34,14 @@ type manifestFile struct {
 }
 
 // isManifest reports whether a file is read by its name: not if the name begins with a dot, or is
-// one of the copies left by editors, patch and packages.
+// a copy left by editors, patch and packages.
 func isManifest(name string) bool {
 	isCopy := strings.HasPrefix(name, "#") && strings.HasSuffix(name, "#") ||
 		slices.ContainsFunc(copySuffixes, func(suffix string) bool { return strings.HasSuffix(name, suffix) })
 	return !strings.HasPrefix(name, ".") && !isCopy
 }
 
-// copySuffixes are the suffixes of files that are copies of other files.
+// copySuffixes are the suffixes for files that copy other files.
 var copySuffixes = []string{
 	"~", ".tmp", ".bak", ".old", ".orig", ".rej", ".save", ".swp",
 	".dpkg-dist", ".dpkg-new", ".dpkg-old", ".rpmnew", ".rpmorig", ".rpmsave",
@@ -63,7 +63,7 @@ func readManifest(path string) ([]byte, error) {
 		return nil, err
 	}
 	defer file.Close()
-	if info.Size() == 0 { // special files of the kernel, such as its log, have this size; reading one may block forever
+	if info.Size() == 0 { // the kernel's special files, such as its log, have this size; reading one may block forever
 		return nil, nil
 	}
 	text, err := io.ReadAll(io.LimitReader(file, maxManifest+1))
@@ -73,7 +73,7 @@ func readManifest(path string) ([]byte, error) {
 	return text, err
 }
 
-// load reads a file of the folder again. It returns old if the text is the same, and nil if the file does not
+// load reads a folder's file again. It returns old if the text is the same, and nil if the file does not
 // exist.
 func (f *Folder) load(path string, old *manifestFile) *manifestFile {
 	text, err := readManifest(path)
@@ -90,7 +90,7 @@ func (f *Folder) load(path string, old *manifestFile) *manifestFile {
 	return succeed(old, &manifestFile{sum: sum, manifest: f.decode(path, text)})
 }
 
-// succeed merges a new version of a file with the old one: unreadable objects keep their last valid version.
+// succeed merges a file's new version with the old one: unreadable objects keep their last valid version.
 func succeed(old, file *manifestFile) *manifestFile {
 	if old == nil {
 		old = &manifestFile{}
@@ -125,7 +125,7 @@ func succeed(old, file *manifestFile) *manifestFile {
 	return file
 }
 
-// keep marks the errors of objects whose earlier version is still in use.
+// keep marks the errors for objects whose earlier version is still in use.
 func (f *manifestFile) keep(kept map[objectKey]bool) {
 	for _, err := range f.errors {
 		if e, ok := errors.AsType[*ManifestError](err); ok {

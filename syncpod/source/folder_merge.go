@@ -51,7 +51,7 @@ func (f *Folder) away(err error) error {
 	return err
 }
 
-// merge combines the objects of several files.
+// merge combines several files' objects.
 type merge struct {
 	Snapshot
 	entries []*entry
@@ -69,7 +69,7 @@ type entry struct {
 	refused error
 }
 
-// Objects in use before come first: the same object, then another version of it.
+// Objects in use before come first: the same object, then its other version.
 const (
 	rankSame = iota
 	rankFile
@@ -85,7 +85,7 @@ func (m *merge) read(path string, file *manifestFile) {
 	}
 }
 
-// decide decides which of the entries with one name or one UID is used.
+// decide decides which entry with one name or one UID is used.
 func (m *merge) decide(before map[objectKey]counted) {
 	for _, e := range m.entries {
 		switch was := before[e.objectKey]; {

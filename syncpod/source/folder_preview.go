@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 )
 
-// published are the files of a Folder, and the objects in use. Neither changes any more.
+// published are the files in a Folder, and the objects in use. Neither changes any more.
 type published struct {
 	files   map[string]*manifestFile
 	counted map[objectKey]counted

@@ -44,7 +44,7 @@ func (f *Folder) learn() (wait func()) {
 	return group.Wait
 }
 
-// specimen has the fields of most pods.
+// specimen has most pods' fields.
 const specimen = `
 apiVersion: v1
 kind: Pod
@@ -55,12 +55,12 @@ spec:
 
 func always(os.DirEntry) bool { return true }
 
-// folderRun is the state of a running Folder.
+// folderRun is a running Folder's state.
 type folderRun struct {
 	*Folder
 	deliver func(Snapshot)
 	watched *watch // nil if there is none
-	// blind is the error because of which there is no watch.
+	// blind is the error that prevents a watch.
 	blind error
 	// away means that the folder does not exist.
 	away      bool
@@ -109,7 +109,7 @@ func same(a, b Snapshot) bool {
 
 func sameText(a, b error) bool { return a.Error() == b.Error() }
 
-// follow reads files as they change, until it is time to read all of them.
+// follow reads files as they change, until it is time to read them all.
 func (r *folderRun) follow(ctx context.Context) {
 	wait := r.rescan
 	if r.absent() {
@@ -129,7 +129,7 @@ func (r *folderRun) follow(ctx context.Context) {
 				r.unwatch() // the system may have ended it
 				return
 			}
-			if len(c.removed) > 0 { // the pods of a removed file stop, even if a new file has its name by now
+			if len(c.removed) > 0 { // a removed file's pods stop, even if a new file has its name by now
 				maps.DeleteFunc(r.files, func(name string, _ *manifestFile) bool { return c.removed[name] })
 				r.publish(nil)
 			}

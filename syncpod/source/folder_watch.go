@@ -16,12 +16,12 @@ type change struct {
 	files map[string]bool
 	// removed are files that were removed. They may exist again by now.
 	removed map[string]bool
-	// links means that the targets of symbolic links may have changed.
+	// links means that symbolic links' targets may have changed.
 	links bool
 	// all means that everything may have changed, the folder itself included.
 	all bool
-	// moved means that a complete file was moved into place, written that a file may still be in
-	// the process of being written.
+	// moved means that a complete file was moved into place, written that a file may still still
+	// be written.
 	moved, written bool
 }
 
@@ -133,13 +133,12 @@ func changeOf(event, last fsnotify.Event, dir string) change {
 }
 
 // isStaged reports whether a file that is not a manifest was renamed: it was written under that
-// name in order to be moved. If a manifest is renamed, its replacement may still be in the process
-// of being written.
+// name in order to be moved. If a manifest is renamed, its replacement may still still be written.
 func isStaged(event fsnotify.Event) bool {
 	return event.Has(fsnotify.Rename) && !isManifest(filepath.Base(event.Name))
 }
 
-// inOrder means that the system reports the new name of a file right after the old one.
+// inOrder means that the system reports a file's new name right after the old one.
 const inOrder = goruntime.GOOS == "linux"
 
 // stillOf reports whether the path still leads to the watched folder.

@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 )
 
-// A jsonObject has all members of a JSON object in their order. A key may occur several times: the API's decoder
-// decodes each of its values, so each must be checked.
+// A jsonObject has all members in a JSON object in their order. A key may occur several times: the API's decoder
+// decodes each value, so each must be checked.
 type jsonObject []jsonMember
 
 type jsonMember struct {
@@ -57,7 +57,7 @@ func nextValue(decoder *json.Decoder) (any, error) {
 	return token, nil
 }
 
-// appendJSON appends a value of parseJSON as JSON.
+// appendJSON appends a value from parseJSON as JSON.
 func appendJSON(to []byte, value any) ([]byte, error) {
 	var err error
 	switch v := value.(type) {

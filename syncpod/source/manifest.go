@@ -20,7 +20,7 @@ import (
 	"github.com/podsync/podsync/syncpod/podspec"
 )
 
-// The kinds of objects in manifests.
+// The object kinds in manifests.
 const (
 	kindPod       = "Pod"
 	kindConfigMap = "ConfigMap"
@@ -39,7 +39,7 @@ func (k objectKey) String() string { return k.kind + " " + k.namespace + "/" + k
 type object struct {
 	objectKey
 	metav1.Object
-	document int // the number of the document in its file
+	document int // the document's number in its file
 }
 
 // A manifest has the decoded objects and a file's errors.
@@ -55,10 +55,10 @@ type manifest struct {
 
 // One file's limits, in addition to its size.
 const (
-	// maxDocuments limits the number of documents, maxObjects the number of objects in them.
+	// maxDocuments limits the documents, maxObjects the objects in them.
 	maxDocuments, maxObjects = 1000, 10_000
-	// maxProblems is the maximum number of errors, and of warnings, that are kept. After as many errors,
-	// the rest of the file is not read.
+	// maxProblems limits the errors, and the warnings, that are kept. After as many errors, the file is
+	// not read further.
 	maxProblems = 100
 )
 
@@ -66,8 +66,8 @@ const (
 type decoder struct {
 	node, source, file string
 	now                time.Time
-	document           int // the number of the current document
-	found              int // the number of objects so far
+	document           int // the current document's number
+	found              int // the objects so far
 	ended              bool
 	manifest
 }
@@ -141,7 +141,7 @@ func (d *decoder) warn(about string, err error) {
 	d.warnings = append(d.warnings, &ManifestError{File: d.file, Document: d.document, Object: about, Err: err})
 }
 
-// A head has the fields that all kinds of objects have, and those of lists.
+// A head has the fields that all object kinds have, and lists' fields.
 type head struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -252,7 +252,7 @@ func (d *decoder) keyOf(h *head) objectKey {
 	return objectKey{h.Kind, static.Namespace, static.Name}
 }
 
-// refuse records an error of a named object.
+// refuse records an error for a named object.
 func (d *decoder) refuse(h *head, err error) {
 	key := d.keyOf(h)
 	d.problem(&ManifestError{File: d.file, Document: d.document, Object: h.title(), Err: err, key: key})
@@ -325,8 +325,8 @@ func (d *decoder) decodePod(raw []byte, h *head) {
 	d.add(h, pod)
 }
 
-// unknownVolumes rejects volumes of unknown kinds. Without its kind a volume would become an empty
-// directory, without the files that the pod expects.
+// unknownVolumes rejects volumes with unknown kinds. Without its kind a volume would become an
+// empty directory, without the files that the pod expects.
 func unknownVolumes(pod *v1.Pod, unknown []error) error {
 	var problems field.ErrorList
 	for _, err := range unknown {
@@ -345,7 +345,7 @@ func unknownVolumes(pod *v1.Pod, unknown []error) error {
 	return problems.ToAggregate()
 }
 
-// decode decodes the text of a file of the folder.
+// decode decodes the text in a folder's file.
 func (f *Folder) decode(file string, text []byte) manifest {
 	d := &decoder{node: f.node, source: f.name, file: file, now: time.Now()}
 	d.broken = map[objectKey]bool{}
@@ -353,7 +353,7 @@ func (f *Folder) decode(file string, text []byte) manifest {
 	return d.manifest
 }
 
-// unreadable returns the manifest of a file that cannot be read.
+// unreadable returns the manifest for a file that cannot be read.
 func unreadable(file string, err error) manifest {
 	return manifest{unread: true, errors: []error{&ManifestError{File: file, Err: fmt.Errorf("not read: %w", err)}}}
 }

@@ -15,10 +15,10 @@ import (
 	"github.com/podsync/podsync/internal/quantities"
 )
 
-// misfits finds the fields of JSON that do not fit a type of the API. The decoder stops at the first one, and does not
-// always name it.
+// misfits finds the JSON fields that do not fit an API type. The decoder stops at the first one, and does not always
+// name it.
 type misfits struct {
-	// values means that errors may contain values: none of them is secret.
+	// values means that errors may contain values: none is secret.
 	values bool
 	errs   field.ErrorList
 }
@@ -43,7 +43,7 @@ func decodesItself(t reflect.Type) bool {
 	return reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]()) || t == reflect.TypeFor[[]byte]()
 }
 
-// walk returns the part of a value that fits, nil for none.
+// walk returns what fits in a value, nil for none.
 func (m *misfits) walk(at *field.Path, t reflect.Type, value any) any {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -74,7 +74,7 @@ func (m *misfits) walk(at *field.Path, t reflect.Type, value any) any {
 	return m.leaf(at, t, value)
 }
 
-// member returns the part of a member of an object that fits. An unknown member fits.
+// member returns what fits in an object's member. An unknown member fits.
 func (m *misfits) member(at *field.Path, t reflect.Type, key string, value any) any {
 	if t.Kind() == reflect.Map {
 		return m.walk(at.Key(key), t.Elem(), value)
@@ -85,8 +85,8 @@ func (m *misfits) member(at *field.Path, t reflect.Type, key string, value any) 
 	return value
 }
 
-// fieldOf returns the type of the field of a struct with that name in JSON, nil if there
-// is none.
+// fieldOf returns the type for a struct's field with that name in JSON, nil if there is
+// none.
 func fieldOf(t reflect.Type, name string) reflect.Type {
 	for i := range t.NumField() {
 		f := t.Field(i)
@@ -160,7 +160,7 @@ func isScalar(value any) bool {
 	return !isObject && !isList
 }
 
-// kindOf returns the kind of a JSON value in words.
+// kindOf returns a JSON value's kind in words.
 func kindOf(value any) string {
 	switch value.(type) {
 	case string:

@@ -25,18 +25,18 @@ type PollConfig struct {
 	// Name is the source's name. It must not be used by another source, nor runtime.ConfigSourceAPI.
 	// Required.
 	Name string
-	// List returns all pods that should run. Each needs a UID; podspec.Static sets the UID of a pod without one. List must
-	// return soon after its context has ended, which happens after 30 s at the latest. Required.
+	// List returns all pods that should run. Each needs a UID; podspec.Static sets the UID for a pod without one. List
+	// must return soon after its context has ended, which happens after 30 s at the latest. Required.
 	List func(ctx context.Context) ([]*v1.Pod, error)
-	// Interval is the time between a return of List and the next call. Default 20 s.
+	// Interval is the time between List's return and the next call. Default 20 s.
 	Interval time.Duration
 }
 
-// Poll is a [Source] of static pods that a function returns, for example by reading them from a
+// Poll is a [Source] for static pods that a function returns, for example by reading them from a
 // server.
 //
-// If List fails, or does not return in time, the Snapshot contains the error, and the pods of the
-// last result keep running. Until the first result the snapshots are incomplete, so that no pod
+// If List fails, or does not return in time, the Snapshot contains the error, and the last
+// result's pods keep running. Until the first result the snapshots are incomplete, so that no pod
 // from an earlier agent is stopped. If a pod is invalid, its previous version keeps running; the
 // other pods are updated.
 type Poll struct {
@@ -116,11 +116,11 @@ func (p *Poll) list(ctx context.Context, late func(error)) ([]*v1.Pod, error) {
 	return pods, err
 }
 
-// take delivers an answer of List.
+// take delivers List's answer.
 func (p *Poll) take(pods []*v1.Pod, deliver func(Snapshot)) {
 	errs := p.push.set(pods)
 	unknown := func(pod *v1.Pod) bool { return pod == nil || p.push.pods[pod.UID] == nil }
-	incomplete := slices.ContainsFunc(pods, unknown) // an earlier agent may run a version of it
+	incomplete := slices.ContainsFunc(pods, unknown) // an earlier agent may run its version
 	for _, s := range p.push.snapshots() {
 		s.Errors, s.Incomplete = errs, incomplete
 		deliver(s)

@@ -8,10 +8,10 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// maxPullSecrets is the maximum number of Secrets for the images of one pod.
+// maxPullSecrets limits the Secrets for one pod's images.
 const maxPullSecrets = 256
 
-// PullSecrets returns the Secrets of the folder that the pod's imagePullSecrets name. The error names those that are missing.
+// PullSecrets returns the Secrets in the folder that the pod's imagePullSecrets name. The error names those that are missing.
 func (f *Folder) PullSecrets(ctx context.Context, pod *v1.Pod) ([]v1.Secret, error) {
 	var secrets []v1.Secret
 	var errs []error

@@ -18,9 +18,8 @@ import (
 	"github.com/podsync/podsync/syncpod/podspec"
 )
 
-// Push is a [Source] of pods that a program provides, for example from an API server or a message queue. Its
-// methods may be called concurrently, before, during and after Run. They do not wait for the delivery of
-// the pods.
+// Push is a [Source] for pods that a program provides, for example from an API server or a message queue. Its methods
+// may be called concurrently, before, during and after Run. They do not wait until the pods are delivered.
 //
 // The program must call Set at least once, with all its pods or with none. Until then the source is not ready,
 // Health is not OK, and the agent does not stop the pods that an earlier agent ran for this source. Update and
@@ -30,8 +29,8 @@ import (
 // metadata.deletionGracePeriodSeconds. The program may then remove the pod with Delete or Set, at once or after it has
 // stopped. The last grace period before the removal counts.
 //
-// The Push copies the pods, sets the API's defaults and validates them; a Push of [NewAdmittedPush] copies only
-// what it changes. Each pod must have a UID; package podspec makes UIDs for pods without one.
+// The Push copies the pods, sets the API's defaults and validates them; a Push from [NewAdmittedPush] copies only what
+// it changes. Each pod must have a UID; package podspec makes UIDs for pods without one.
 //
 // [NewPush] is for pods that are identified by their UIDs. [NewAdmittedPush] is for such pods that an API server has
 // validated. [NewStaticPush] is for static pods, which are identified by their names.
@@ -58,29 +57,29 @@ type Push struct {
 
 var _ Source = (*Push)(nil)
 
-// NewPush returns a Push of pods that are identified by their UIDs, such as those of an API server. Pods with
-// the same name and different UIDs are different pods and run side by side. The source's name is
+// NewPush returns a Push for pods that are identified by their UIDs, such as an API server's. Pods with the
+// same name and different UIDs are different pods and run side by side. The source's name is
 // runtime.ConfigSourceAPI, so a Loop can have only one such Push.
 func NewPush() *Push { return newPush(runtime.ConfigSourceAPI, false, podspec.Validate) }
 
-// NewAdmittedPush returns a Push like [NewPush] for pods that an API server has admitted. That server, of
-// whatever version, has validated them; the Push refuses only the errors of podspec.ValidateAdmitted. The program must
-// not modify a pod that it has passed to the Push: it usually has the pod in a cache of the server's objects, and the
-// Push shares its spec and status, and the whole pod after [SetAPISource].
+// NewAdmittedPush returns a Push like [NewPush] for pods that an API server has admitted. That server, of whatever
+// version, has validated them; the Push refuses only podspec.ValidateAdmitted's errors. The program must not modify a
+// pod that it has passed to the Push: it usually has the pod in a cache with the server's objects, and the Push shares
+// its spec and status, and the whole pod after [SetAPISource].
 func NewAdmittedPush() *Push {
 	p := newPush(runtime.ConfigSourceAPI, false, podspec.ValidateAdmitted)
 	p.shared = true
 	return p
 }
 
-// SetAPISource sets the annotation runtime.AnnotationConfigSource of a pod to runtime.ConfigSourceAPI. A Push of
-// [NewAdmittedPush] then needs no copy of the pod. It modifies the pod, so call it before other goroutines read the pod.
+// SetAPISource sets a pod's annotation runtime.AnnotationConfigSource to runtime.ConfigSourceAPI. A Push from
+// [NewAdmittedPush] then needs no pod copy. It modifies the pod, so call it before other goroutines read the pod.
 func SetAPISource(pod *v1.Pod) {
 	metav1.SetMetaDataAnnotation(&pod.ObjectMeta, runtime.AnnotationConfigSource, runtime.ConfigSourceAPI)
 }
 
-// NewStaticPush returns a Push of static pods, like the pods of a [Folder]. name is the source's name; it must
-// be unique and not runtime.ConfigSourceAPI. A static pod is identified by its name: a pod with the same name
+// NewStaticPush returns a Push for static pods, like a [Folder]'s pods. name is the source's name; it must be
+// unique and not runtime.ConfigSourceAPI. A static pod is identified by its name: a pod with the same name
 // with another UID is the next version, and waits until the version before has stopped. After an agent restart
 // a finished pod runs again, unless the agent has a Root.
 func NewStaticPush(name string) *Push { return newPush(name, true, podspec.Validate) }
@@ -95,9 +94,8 @@ func (p *Push) Name() string { return p.name }
 // Static reports whether the pods are static: whether [NewStaticPush] created the Push.
 func (p *Push) Static() bool { return p.static }
 
-// Set replaces all pods of the source. Until the first call the snapshots are incomplete. The error joins the
-// errors of all invalid pods. Set accepts the valid pods; an invalid pod keeps its previous version, if it
-// has one.
+// Set replaces all the source's pods. Until the first call the snapshots are incomplete. The error joins all
+// invalid pods' errors. Set accepts the valid pods; an invalid pod keeps its previous version, if it has one.
 func (p *Push) Set(pods ...*v1.Pod) error { return errors.Join(p.set(pods)...) }
 
 // set returns an error for each pod that is not valid.
@@ -190,9 +188,9 @@ func (p *Push) prepare(pod *v1.Pod) (*v1.Pod, error) {
 	return p.share(ready, pod, old), nil
 }
 
-// share returns the program's pod if it is equal to ready and shared. Otherwise it replaces equal parts of ready by those of
-// the program's pod, if shared, or of the previous version. Most versions differ only in their status, and the agent keeps
-// several of them.
+// share returns the program's pod if it is equal to ready and shared. Otherwise it replaces equal parts in ready by the
+// program's pod's, if shared, or the previous version's. Most versions differ only in their status, and the agent keeps
+// several.
 func (p *Push) share(ready, pod, old *v1.Pod) *v1.Pod {
 	if p.shared {
 		if reflect.DeepEqual(pod, ready) {
@@ -237,7 +235,7 @@ func (p *Push) Run(ctx context.Context, deliver func(Snapshot)) error {
 	}
 }
 
-// resume has the first snapshot of a Run delivered if the program has provided pods.
+// resume has a Run's first snapshot delivered if the program has provided pods.
 func (p *Push) resume() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -15,20 +15,20 @@ import (
 // Limits for one YAML document. The parser needs about a hundred times as much memory as
 // the document has bytes, and aliases repeat values as often as they like.
 const (
-	// maxYAML exceeds the limit of an API server for one object: 1.5 MiB.
+	// maxYAML exceeds an API server's limit for one object: 1.5 MiB.
 	maxYAML = 2 << 20
-	// maxDepth is several times the depth of a pod with all its fields.
+	// maxDepth is several times as deep as a pod with all its fields.
 	maxDepth = 100
 	// A document without aliases has at most one value for each two bytes, and no more text than bytes. The added
 	// numbers allow for the values that aliases repeat in a small document.
 	moreValues, maxValues = 10_000, 250_000
 	moreText              = 256 << 10
-	// maxDuplicates is the maximum number of duplicate keys in a warning.
+	// maxDuplicates limits the duplicate keys in a warning.
 	maxDuplicates = 20
 )
 
 // A yamlNode is a value that the parser has read and not yet decoded. Decoding one level at a
-// time allows the walk to stop before the aliases of a document fill the memory.
+// time allows the walk to stop before a document's aliases fill the memory.
 type yamlNode struct{ decode func(any) error }
 
 // UnmarshalYAML keeps the node. The parser does not call it for null.
@@ -67,7 +67,7 @@ func (t *yamlTree) isScalar(n yamlNode) (bool, error) {
 // unset cannot occur in a document, except on purpose.
 const unset = "\x00unset"
 
-// A yamlTree turns the nodes of one document into values of JSON, within limits.
+// A yamlTree turns one document's nodes into JSON values, within limits.
 type yamlTree struct {
 	document     []byte
 	values, text int // the remaining values and text
@@ -109,7 +109,7 @@ func (t *yamlTree) value(path *field.Path, n yamlNode, depth int) (any, error) {
 	return t.list(path, items, depth+1)
 }
 
-// decode decodes one level of a node, and records duplicate keys. If the node has another type, out
+// decode decodes one level in a node, and records duplicate keys. If the node has another type, out
 // is unchanged.
 func (t *yamlTree) decode(n yamlNode, out any) error {
 	err := n.decode(out)
@@ -206,7 +206,7 @@ func (t *yamlTree) tooDeep() error {
 	return fmt.Errorf("yaml: values are nested more than %d deep", maxDepth)
 }
 
-// unkept accepts a value of any type and keeps nothing.
+// unkept accepts any value and keeps nothing.
 type unkept struct{}
 
 // UnmarshalYAML makes the parser visit the values below, so that it finds cycles.
@@ -222,7 +222,7 @@ func (u *unkept) UnmarshalYAML(decode func(any) error) error {
 	return err
 }
 
-// lineOf returns the number of the line that a message of the parser begins with, 0 for none.
+// lineOf returns the line number that a parser message begins with, 0 for none.
 func lineOf(message string) int {
 	text, _, _ := strings.Cut(strings.TrimPrefix(message, "line "), ":")
 	line, err := strconv.Atoi(text)
@@ -232,7 +232,7 @@ func lineOf(message string) int {
 	return line
 }
 
-// shiftLine adds to the number of the line that a message of the parser begins with.
+// shiftLine adds to the line number that a parser message begins with.
 func shiftLine(message string, by int) string {
 	line := lineOf(message)
 	if line == 0 {

@@ -11,7 +11,7 @@ import (
 	"go.yaml.in/yaml/v2"
 )
 
-// quoting lists the errors of the YAML parser that quote the file. The file may contain secrets, so
+// quoting lists the YAML parser's errors that quote the file. The file may contain secrets, so
 // these errors are reworded, with the line number.
 var quoting = []struct {
 	says *regexp.Regexp
@@ -38,7 +38,7 @@ func controlCharacter(text []byte, _ string) int {
 	return bytes.IndexFunc(text, func(r rune) bool { return unicode.IsControl(r) && !strings.ContainsRune("\t\r\n\u0085", r) })
 }
 
-// withoutValues returns an error of the parser without values of the text.
+// withoutValues returns a parser error without values from the text.
 func withoutValues(err error, text []byte) error {
 	for _, q := range quoting {
 		if found := q.says.FindStringSubmatch(err.Error()); found != nil {
@@ -48,7 +48,7 @@ func withoutValues(err error, text []byte) error {
 	return err
 }
 
-// shift adds to the numbers of the lines in an error of the parser.
+// shift adds to the line numbers in a parser error.
 func shift(err error, by int) error {
 	var duplicates *yaml.TypeError
 	if errors.As(err, &duplicates) {

@@ -7,7 +7,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// addAddresses adds the addresses of the node and of the pod. Unknown addresses stay as they were last reported.
+// addAddresses adds the node's and the pod's addresses. Unknown addresses stay as they were last reported.
 func (v *view) addAddresses(s *v1.PodStatus) {
 	s.HostIP, s.HostIPs = v.before.HostIP, slices.Clone(v.before.HostIPs)
 	if len(v.HostIPs) > 0 {
@@ -23,10 +23,10 @@ func (v *view) addAddresses(s *v1.PodStatus) {
 }
 
 // podIPs returns the active sandbox's addresses. Without an active sandbox, the reported addresses stay: they do not
-// disappear with their sandbox, and the addresses of the next one replace them (kubernetes #82268, #125370). The
-// address family of the node's first address comes first.
+// disappear with their sandbox, and the next one's addresses replace them (kubernetes #82268, #125370). The address
+// family in the node's first address comes first.
 //
-// A pod on the node's network has the node's addresses. It keeps the reported addresses, and gains an address of a
+// A pod on the node's network has the node's addresses. It keeps the reported addresses, and gains an address in a
 // family that it lacks.
 func (v *view) podIPs() []v1.PodIP {
 	if v.Pod.Spec.HostNetwork {
@@ -50,7 +50,7 @@ func (v *view) reportedIPs() (ips []string) {
 	return ips
 }
 
-// onePerFamily returns the first IPv4 and the first IPv6 address: the API allows one of each. The
+// onePerFamily returns the first IPv4 and the first IPv6 address: the API allows one each. The
 // first address's family in like comes first, by default IPv4. Invalid addresses are dropped.
 func onePerFamily(ips, like []string) []v1.PodIP {
 	first := ipv4

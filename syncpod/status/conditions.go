@@ -12,7 +12,7 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// Reasons of conditions that are not true.
+// Reasons for conditions that are not true.
 const (
 	containersNotInitialized = "ContainersNotInitialized"
 	containersNotReady       = "ContainersNotReady"
@@ -21,7 +21,7 @@ const (
 	podFailed                = "PodFailed"
 )
 
-// addConditions adds the pod's conditions: first those of other writers, then those that
+// addConditions adds the pod's conditions: first other writers', then those that
 // GeneratePodStatus decides.
 func (v *view) addConditions(s *v1.PodStatus) {
 	s.Conditions = make([]v1.PodCondition, 0, len(v.Pod.Status.Conditions)+len(v.Conditions)+ownConditions)
@@ -37,20 +37,21 @@ func (v *view) addConditions(s *v1.PodStatus) {
 	s.Conditions = append(s.Conditions, own[:]...)
 }
 
-// ConditionsInput is the input of [ReadyConditions].
+// ConditionsInput is the input for [ReadyConditions].
 type ConditionsInput struct {
 	// Pod is the desired pod. Required.
 	Pod *v1.Pod
 	// Status has the phase, see [Phase], the containers' statuses, whose fields Ready and Started count, and the conditions that
-	// the readiness gates of the pod name.
+	// the pod's readiness gates name.
 	Status v1.PodStatus
 	// Previous are the conditions reported before. A condition whose status has not changed keeps its transition time.
 	Previous []v1.PodCondition
-	// Now is the transition time of the other conditions. Zero leaves it unset.
+	// Now is the transition time for the other conditions. Zero leaves it
+	// unset.
 	Now time.Time
 }
 
-// ReadyConditions returns the conditions Initialized, Ready and ContainersReady of a pod, as a kubelet's
+// ReadyConditions returns the conditions a pod's Initialized, Ready and ContainersReady, as a kubelet's
 // GeneratePodInitializedCondition, GeneratePodReadyCondition and GenerateContainersReadyCondition do. It returns nil for an
 // Input without a pod.
 func ReadyConditions(in ConditionsInput) []v1.PodCondition {
@@ -67,10 +68,10 @@ func ReadyConditions(in ConditionsInput) []v1.PodCondition {
 	return all
 }
 
-// ownConditions is the number of conditions that GeneratePodStatus decides.
+// ownConditions is how many conditions GeneratePodStatus decides.
 const ownConditions = 5
 
-// isOwn reports whether GeneratePodStatus decides conditions of that type.
+// isOwn reports whether GeneratePodStatus decides conditions with that type.
 func isOwn(t v1.PodConditionType) bool {
 	switch t {
 	case v1.PodReadyToStartContainers, v1.PodInitialized, v1.PodReady, v1.ContainersReady, v1.PodScheduled:
@@ -79,7 +80,8 @@ func isOwn(t v1.PodConditionType) bool {
 	return false
 }
 
-// isAgents reports whether the agent sets conditions of that type. It passes them in each Input.
+// isAgents reports whether the agent sets conditions with that type. It passes them in each
+// Input.
 func isAgents(t v1.PodConditionType) bool {
 	switch t {
 	case v1.PodResizePending, v1.PodResizeInProgress, v1.AllContainersRestarting:
@@ -88,7 +90,7 @@ func isAgents(t v1.PodConditionType) bool {
 	return false
 }
 
-// keepConditions adds the conditions of other writers and of the agent. It keeps a disruption by the agent until the API
+// keepConditions adds the conditions from other writers and the agent. It keeps a disruption by the agent until the API
 // server has it. A disruption with another reason belongs to its writer, who may take it back (kubernetes #113578).
 func (v *view) keepConditions(s *v1.PodStatus) {
 	for i := range v.Pod.Status.Conditions {
@@ -107,14 +109,14 @@ func (v *view) keepConditions(s *v1.PodStatus) {
 	}
 }
 
-// DisruptionTarget returns the condition of a pod that the agent evicts, with the cause as message
-// (KEP-3329). It has no transition time.
+// DisruptionTarget returns the condition for a pod that the agent evicts, with the cause as
+// message (KEP-3329). It has no transition time.
 func DisruptionTarget(message string) v1.PodCondition {
 	return v1.PodCondition{Type: v1.DisruptionTarget, Status: v1.ConditionTrue, Reason: v1.PodReasonTerminationByKubelet, Message: message}
 }
 
-// stamp fills in the common fields of a condition. The transition time is the reported one unless
-// the status has changed.
+// stamp fills in a condition's common fields. The transition time is the reported one unless the
+// status has changed.
 func (v *view) stamp(c *v1.PodCondition) {
 	c.ObservedGeneration = v.Pod.Generation
 	c.LastTransitionTime = metav1.Time{}
@@ -127,7 +129,7 @@ func (v *view) stamp(c *v1.PodCondition) {
 	}
 }
 
-// put adds a condition or replaces the one of its type.
+// put adds a condition or replaces the one with its type.
 func put(s *v1.PodStatus, c v1.PodCondition) {
 	if at := find(s.Conditions, c.Type); at != nil {
 		*at = c
@@ -214,7 +216,7 @@ func (v *view) containersReady(s *v1.PodStatus) v1.PodCondition {
 	return c
 }
 
-// few is the number of names that fit on the stack.
+// few is how many names fit on the stack.
 const few = 8
 
 func (v *view) addUnready(names []string, s *v1.PodStatus) []string {

@@ -56,8 +56,8 @@ type subject struct {
 	kind actions.ContainerKind
 	// before is the container's last reported status, nil if there is none.
 	before *v1.ContainerStatus
-	// current is the container's current instance. ended is the latest of the other instances that
-	// have exited. Each is nil if there is none.
+	// current is the container's current instance. ended is the latest other instance that have
+	// exited. Each is nil if there is none.
 	current, ended *runtime.ContainerStatus
 }
 
@@ -111,7 +111,7 @@ func countsMore(c, than *runtime.ContainerStatus) bool {
 	return c.NewerThan(than)
 }
 
-// endedBeside returns the latest instance of a container that has exited, except the current one.
+// endedBeside returns a container's latest instance that has exited, except the current one.
 func endedBeside(current *runtime.ContainerStatus, status *runtime.PodStatus) (ended *runtime.ContainerStatus) {
 	for i := range status.Containers {
 		c := &status.Containers[i]
@@ -156,8 +156,8 @@ func (k *subject) reportInstance(s *v1.ContainerStatus) {
 	k.addResources(s, k.nextRoom())
 }
 
-// restarts returns the number of runs before the current one. It never decreases: a runtime that lost its records
-// counts from 0 again (kubernetes #99748).
+// restarts counts the runs before the current one. It never decreases: a runtime that lost its records counts
+// from 0 again (kubernetes #99748).
 func (k *subject) restarts() int32 {
 	count := k.instancesBefore()
 	switch {
@@ -169,10 +169,11 @@ func (k *subject) restarts() int32 {
 	return max(count, k.before.RestartCount)
 }
 
-// instancesBefore returns the number of instances before the current one, by its attempt.
+// instancesBefore counts the instances before the current one, by its attempt.
 func (k *subject) instancesBefore() int32 { return int32(min(k.current.Attempt, math.MaxInt32)) }
 
-// endedSince reports whether the last status has the exit of an earlier instance whose run is not counted yet.
+// endedSince reports whether the last status has the exit from an earlier instance whose run is not counted
+// yet.
 func (k *subject) endedSince() bool {
 	end := k.before.State.Terminated
 	return end != nil && end.Reason != string(StatusUnknown) && !k.reported(k.current.ID)
@@ -192,8 +193,8 @@ func (k *subject) addState(s *v1.ContainerStatus) {
 	}
 }
 
-// addUnknown adds the state of an instance whose state is unknown to the runtime. A reported exit stays. An instance that
-// was reported as running counts as exited, and its next run counts as a restart.
+// addUnknown adds the state for an instance whose state is unknown to the runtime. A reported exit stays. An instance
+// that was reported as running counts as exited, and its next run counts as a restart.
 func (k *subject) addUnknown(s *v1.ContainerStatus) {
 	switch {
 	case k.reported(k.current.ID) && k.before.State.Terminated != nil:
@@ -231,8 +232,8 @@ func (k *subject) isForgotten() bool {
 	return k.kind == actions.InitContainer && k.initialized && !runtime.IsSidecar(k.spec) && k.current == nil && !k.endedBefore()
 }
 
-// addLost adds the reported status of earlier instances. An instance that was reported as running
-// has exited since; if the pod keeps running, that counts as a restart.
+// addLost adds earlier instances' reported status. An instance that was reported as running has
+// exited since; if the pod keeps running, that counts as a restart.
 func (k *subject) addLost(s *v1.ContainerStatus) {
 	s.RestartCount = k.before.RestartCount
 	k.before.LastTerminationState.DeepCopyInto(&s.LastTerminationState)

@@ -1,10 +1,9 @@
-// Package status computes the status to report of a pod, v1.PodStatus.
+// Package status computes the status to report for a pod, v1.PodStatus.
 //
-// [GeneratePodStatus] takes the pod, the last reported status, the pod's status in the runtime, its probe
-// results, and the errors of container starts. It is pure: the time is an argument, no argument is
-// modified, and the result shares no memory with them. [Merge] returns the status to publish, whose
-// phase never goes back. Pass each published status as [Input.Previous] of the next one, whether or
-// not it was delivered.
+// [GeneratePodStatus] takes the pod, the last reported status, the pod's status in the runtime, its probe results, and the
+// errors from container starts. It is pure: the time is an argument, no argument is modified, and the result shares no
+// memory with them. [Merge] returns the status to publish, whose phase never goes back. Pass each published status as
+// [Input.Previous] for the next one, whether or not it was delivered.
 //
 // A program that makes container statuses itself takes [Phase] and [ReadyConditions] alone.
 //
@@ -17,7 +16,7 @@
 // # The functions of a kubelet
 //
 // GeneratePodStatus is generateAPIPodStatus with convertStatusToAPIStatus, Merge is mergePodStatus, Phase is getPhase, and
-// ReadyConditions are the functions of pkg/kubelet/status that generate conditions.
+// ReadyConditions are the functions in pkg/kubelet/status that generate conditions.
 //
 // # The order of the rules
 //
@@ -55,8 +54,7 @@
 //   - Conditions: their transition time changes only with their status.
 //   - The start time.
 //
-// Pod.Status contributes the conditions and fields of other writers: readiness gates, nominated
-// node, resource claims.
+// Pod.Status contributes other writers' conditions and fields: readiness gates, nominated node, resource claims.
 //
 // # Limits
 //
@@ -65,6 +63,5 @@
 //
 // # Parity
 //
-// The statuses are those of kubelet v1.36.2 for thousands of recorded pods, except for the
-// deviations in docs/PARITY.md.
+// The statuses are kubelet v1.36.2's for thousands recorded pods, except for the deviations in docs/PARITY.md.
 package status

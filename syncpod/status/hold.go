@@ -8,10 +8,9 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// Merge returns the status to publish: next, with a phase that may follow the phase of last, the
-// status published before. last is nil, or has no phase, if there was none. So the published phases
-// move from Pending over Running to Succeeded or Failed, possibly skipping some, and never back
-// (kubernetes #58711, #105382):
+// Merge returns the status to publish: next, with a phase that may follow last's phase, the status published
+// before. last is nil, or has no phase, if there was none. So the published phases move from Pending over
+// Running to Succeeded or Failed, possibly skipping some, and never back (kubernetes #58711, #105382):
 //
 //   - A terminal phase is final.
 //   - A pod does not reach a terminal phase while one of its containers runs. A pod that is evicted, or
@@ -20,10 +19,10 @@ import (
 //
 // [GeneratePodStatus] derives the phase from the observed state, as a kubelet does: a pod is Pending if a
 // container waits for its first run in a new sandbox, whatever was reported before. Publish Merge's result, and
-// pass it as [Input.Previous] of the next status. GeneratePodStatus itself keeps all other reported facts that
-// must not be taken back, because other parts of a status depend on them.
+// pass it as [Input.Previous] for the next status. GeneratePodStatus itself keeps all other reported facts that
+// must not be taken back, because other status parts depend on them.
 //
-// Merge is pure, and shares the memory of next.
+// Merge is pure, and shares next's memory.
 func Merge(last *v1.PodStatus, next v1.PodStatus) v1.PodStatus {
 	if last == nil {
 		last = &v1.PodStatus{}

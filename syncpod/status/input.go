@@ -16,7 +16,7 @@ type Input struct {
 	// conditions. Required.
 	Pod *v1.Pod
 	// Previous is the last reported status, from this or an earlier agent. Nil means Pod.Status.
-	// Pass the last result of Merge even if it has not been delivered: it may be the only record of
+	// Pass Merge's last result even if it has not been delivered: it may be the only record for
 	// exited containers.
 	Previous *v1.PodStatus
 	// Status is the pod's status in the runtime. Nil means that the runtime has no object of the pod.
@@ -39,30 +39,30 @@ type Input struct {
 	// Probes holds the declared probes' last results, by container ID. A container without an entry
 	// has not been probed yet.
 	Probes map[runtime.ContainerID]actions.ProbeResults
-	// StartErrors holds the error of each container's last start, by container name. The caller removes an entry when
-	// the container has started. Entries are ignored while no container should start.
+	// StartErrors holds the error from each container's last start, by container name. The caller removes an entry
+	// when the container has started. Entries are ignored while no container should start.
 	StartErrors map[string]Problem
 	// HostIPs are the node's addresses, the primary first. If empty, the fields that depend on them
 	// are unset.
 	HostIPs []string
-	// Devices are the devices of containers and their health, by container name: their
+	// Devices are the containers' devices and their health, by container name: their
 	// allocatedResourcesStatus (KEP-4680).
 	Devices map[string][]v1.ResourceStatus
 	// RecursiveReadOnly means that the runtime supports recursive read-only mounts, for mounts that
 	// request them if possible.
 	RecursiveReadOnly bool
-	// Conditions are the pod conditions of the agent: PodResizePending, PodResizeInProgress,
-	// AllContainersRestarting. A condition of these types is reported if and only if it is here. A
-	// condition of another type replaces the pod's condition of that type, unless GeneratePodStatus decides
-	// that type itself. LastTransitionTime is filled in.
+	// Conditions are the agent's pod conditions: PodResizePending, PodResizeInProgress,
+	// AllContainersRestarting. A condition with these types is reported if and only if it is here. A
+	// condition with another type replaces the pod's condition with that type, unless GeneratePodStatus
+	// decides that type itself. LastTransitionTime is filled in.
 	Conditions []v1.PodCondition
 	// Evicted is why the pod is evicted, nil if it is not evicted. The pod's phase is then Failed,
 	// whatever its containers' state. Pass it until the pod has ended.
 	Evicted *Problem
 	// Blocked is why the pod may not run, nil if it may. Waiting containers have this reason.
 	Blocked *Problem
-	// Now is the transition time of changed conditions, and the start time of a pod that has none.
-	// Zero leaves these times unset.
+	// Now is the transition time for changed conditions, and the start time for a pod that has
+	// none. Zero leaves these times unset.
 	Now time.Time
 }
 
@@ -74,9 +74,9 @@ type Problem struct {
 	Message string
 }
 
-// Reason is why a container waits or a pod does not run, as one word of the Kubernetes API. GeneratePodStatus
-// sets the reasons listed here itself. The caller passes the reasons of failed starts: they are in
-// packages syncpod and image.
+// Reason is why a container waits or a pod does not run, as one word from the Kubernetes API.
+// GeneratePodStatus sets the reasons listed here itself. The caller passes the reasons for failed starts:
+// they are in packages syncpod and image.
 type Reason string
 
 // Reasons for which a container waits before its first start.
@@ -91,14 +91,15 @@ const (
 
 // Reasons for an exit that no runtime reported.
 const (
-	// StatusUnknown: the container ran, and no record of its exit exists. The exit code is then
-	// 137.
+	// StatusUnknown: the container ran, and no record for its exit exists. The exit code is
+	// then 137.
 	StatusUnknown Reason = "ContainerStatusUnknown"
 	// Completed: the container has completed.
 	Completed Reason = "Completed"
 )
 
-// OOMKilled is a runtime's reason for the exit of a container that the kernel killed for lack of memory.
+// OOMKilled is a runtime's reason for the exit from a container that the kernel killed because memory
+// was short.
 const OOMKilled Reason = "OOMKilled"
 
 // Validate returns an error if in has no pod. GeneratePodStatus returns the zero status for such an Input.

@@ -9,9 +9,9 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// Phase returns the phase of a pod from the statuses of its init and regular containers, as a kubelet's getPhase does. A
-// container of the spec without a status waits for its first start; statuses of other containers are ignored. terminal means
-// that no container will run again, whatever its restart policy: the pod is being stopped or has been stopped.
+// Phase returns a pod's phase from its init and regular containers' statuses, as a kubelet's getPhase does. A container in
+// the spec without a status waits for its first start; statuses of other containers are ignored. terminal means that no
+// container will run again, whatever its restart policy: the pod is being stopped or has been stopped.
 //
 // Phase does not know what was reported before, and so may leave a terminal phase: [Merge] does not.
 func Phase(pod *v1.Pod, s v1.PodStatus, terminal bool) v1.PodPhase {
@@ -34,7 +34,7 @@ func viewOf(pod *v1.Pod, s v1.PodStatus) (view, v1.PodStatus) {
 	return v, s
 }
 
-// aligned returns the status of each container of a spec.
+// aligned returns each container's status in a spec.
 func aligned(spec []v1.Container, list []v1.ContainerStatus) []v1.ContainerStatus {
 	all := make([]v1.ContainerStatus, len(spec))
 	for i := range spec {
@@ -94,7 +94,7 @@ type tally struct {
 	// initPending counts init containers that have not ended, or sidecars that have not started.
 	initPending int
 	// waiting counts containers that have never run, running those that run, ended those that have
-	// exited, and succeeded those of them that exited without an error.
+	// exited, and succeeded those that exited without an error.
 	waiting, running, ended, succeeded int
 	// again means that an exited container will run again.
 	again bool
@@ -212,7 +212,8 @@ func (v *view) isYetToRun(end *v1.ContainerStateTerminated) bool {
 	return v.Ended && v.comesBack() && end.Reason == string(StatusUnknown) && v.before.Phase != v1.PodRunning
 }
 
-// lastEnd returns the last exit of a container that does not run, nil if it never ran.
+// lastEnd returns the last exit from a container that does not run, nil if it never
+// ran.
 func lastEnd(s *v1.ContainerStatus) *v1.ContainerStateTerminated {
 	switch {
 	case s.State.Running != nil:

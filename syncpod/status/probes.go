@@ -23,7 +23,7 @@ func (k *subject) addProbes(s *v1.ContainerStatus) {
 }
 
 // hasStarted reports whether the running container has passed its startup probe. Without a result,
-// the reported value of the same instance applies: a restarted agent has not probed yet (kubernetes
+// the same instance's reported value applies: a restarted agent has not probed yet (kubernetes
 // #78733).
 func (k *subject) hasStarted() bool {
 	switch k.probes().Startup {
@@ -48,7 +48,7 @@ func (k *subject) isReady() bool {
 	return false
 }
 
-// probes returns the results of the probes that the spec declares.
+// probes returns the results from the probes that the spec declares.
 func (k *subject) probes() actions.ProbeResults {
 	results := k.Probes[k.current.ID]
 	if k.spec.StartupProbe == nil {

@@ -10,16 +10,16 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// The minimum values of a container's cgroup, in thousandths of a CPU: values at or below the
-// minimum are indistinguishable.
+// The minimum values for a container's cgroup, in thousandths of a CPU: values at or below
+// the minimum are indistinguishable.
 const (
 	leastCPURequest = 2
 	leastCPULimit   = 10
 )
 
 // addResources adds the allocated resources and, while the container runs, the actual ones. The actual resources are
-// those that the agent set last, otherwise those that the runtime reports, otherwise the reported ones of the same
-// instance.
+// those that the agent set last, otherwise those that the runtime reports, otherwise the same instance's reported
+// ones.
 func (k *subject) addResources(s *v1.ContainerStatus, r *v1.ResourceRequirements) {
 	spec := &k.spec.Resources
 	s.Resources, s.AllocatedResources = r, copyOf(spec.Requests)
@@ -72,8 +72,8 @@ func (k *subject) resourcesBefore() v1.ResourceRequirements {
 	return v1.ResourceRequirements{}
 }
 
-// listWriter writes actual resources to a list of allocated ones. If the actual ones are exact,
-// zero means none.
+// listWriter writes actual resources to a list with allocated ones. If the actual ones are
+// exact, zero means none.
 type listWriter struct {
 	list, before v1.ResourceList
 	exact        bool
@@ -122,7 +122,7 @@ func (k *subject) addIdentity(s *v1.ContainerStatus) {
 	}
 }
 
-// mounts returns the volume mounts of the container. They never change, so the mounts that were
+// mounts returns the container's volume mounts. They never change, so the mounts that were
 // reported before the container was created stay.
 func (k *subject) mounts() []v1.VolumeMountStatus {
 	if len(k.spec.VolumeMounts) == 0 {
@@ -136,7 +136,8 @@ func (k *subject) mounts() []v1.VolumeMountStatus {
 	return all
 }
 
-// recursive returns the effective mode of a recursive read-only mount (KEP-3857).
+// recursive returns the effective mode for a recursive read-only mount
+// (KEP-3857).
 func (k *subject) recursive(m *v1.VolumeMount) *v1.RecursiveReadOnlyMode {
 	switch {
 	case !m.ReadOnly:

@@ -11,9 +11,9 @@ import (
 	"github.com/podsync/podsync/syncpod/podspec/qos"
 )
 
-// GeneratePodStatus returns the status to report of a pod. It is a pure function: the same Input gives the
-// same status; it performs no I/O and keeps no state. The result shares no memory with the Input.
-// It may be called concurrently.
+// GeneratePodStatus returns the status to report for a pod. It is a pure function: the same Input gives
+// the same status; it performs no I/O and keeps no state. The result shares no memory with the Input. It
+// may be called concurrently.
 //
 // If Validate rejects the Input, GeneratePodStatus returns the zero status.
 func GeneratePodStatus(in Input) v1.PodStatus {
@@ -47,7 +47,7 @@ type view struct {
 	// initialized means that the init containers have succeeded, because that container was
 	// certainly created.
 	begun, initialized bool
-	// room holds the resources of all containers, in one allocation.
+	// room holds the resources for all containers, in one allocation.
 	room []v1.ResourceRequirements
 }
 
@@ -76,7 +76,7 @@ func (v *view) lookPastInit() {
 	}
 }
 
-// others returns the parts of the pod's status that other components write.
+// others returns what in the pod's status other components write.
 func (v *view) others() v1.PodStatus {
 	of := &v.Pod.Status
 	s := v1.PodStatus{NominatedNodeName: of.NominatedNodeName}

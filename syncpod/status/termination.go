@@ -11,18 +11,18 @@ import (
 	"github.com/podsync/podsync/runtime/foreign"
 )
 
-// LostExitCode is the exit code of a container whose exit was not observed: SIGKILL's code.
+// LostExitCode is the exit code for a container whose exit was not observed: SIGKILL's
+// code.
 const LostExitCode = 137
 
-// Lost returns the status of an instance that has started and that the runtime no longer has: exited with
-// [LostExitCode] and the reason [StatusUnknown]. GeneratePodStatus reports it without the instance's ID, because its exit was
-// not observed.
+// Lost returns the status for an instance that has started and that the runtime no longer has: exited with [LostExitCode] and
+// the reason [StatusUnknown]. GeneratePodStatus reports it without the instance's ID, because its exit was not observed.
 func Lost(c runtime.ContainerStatus) runtime.ContainerStatus {
 	c.State, c.ExitCode, c.Reason, c.Message = runtime.ContainerExited, LostExitCode, string(StatusUnknown), lostWhileRunning
 	return c
 }
 
-// The messages of unobserved exits. Monitoring matches these texts.
+// The messages for unobserved exits. Monitoring matches these texts.
 const (
 	lostWhileTerminating = "The container could not be located when the pod was terminated"
 	lostWhileRunning     = "The container could not be located when the pod was deleted.  The container used to be Running"
@@ -73,13 +73,13 @@ func (k *subject) seen(id runtime.ContainerID) *v1.ContainerStateTerminated {
 	return nil
 }
 
-// lost returns the exit of a container that ran and has no record.
+// lost returns the exit from a container that ran and has no record.
 func lost(message string) *v1.ContainerStateTerminated {
 	return &v1.ContainerStateTerminated{Reason: string(StatusUnknown), Message: message, ExitCode: LostExitCode}
 }
 
-// forgotten returns the exit of an init container without any record, in a pod that has completed
-// initialization.
+// forgotten returns the exit from an init container without any record, in a pod that has
+// completed initialization.
 func forgotten() *v1.ContainerStateTerminated {
 	return &v1.ContainerStateTerminated{Reason: string(Completed), Message: initForgotten}
 }
@@ -122,8 +122,8 @@ func (k *subject) waitedAfterThis() bool {
 	return names(end.ContainerID, k.current.ID)
 }
 
-// maxMessages limits the termination messages of all containers in a pod in a status, in bytes. The messages of the
-// containers' last states have the same limit, as in a kubelet.
+// maxMessages limits the termination messages from all containers in a pod in a status, in bytes. The messages in
+// the containers' last states have the same limit, as in a kubelet.
 const maxMessages = 12 << 10
 
 // boundMessages truncates the termination messages from a container to its share. It also
@@ -137,8 +137,8 @@ func (k *subject) boundMessages(s *v1.ContainerStatus) {
 	}
 }
 
-// shareOf returns the beginning of a message: all containers in the pod have equal shares. It omits
-// a character that the cut would split.
+// shareOf returns a message's beginning: all containers in the pod have equal shares. It omits a
+// character that the cut would split.
 func (k *subject) shareOf(message string) string {
 	share := maxMessages / k.containers()
 	if len(message) <= share {
@@ -147,7 +147,8 @@ func (k *subject) shareOf(message string) string {
 	return strings.ToValidUTF8(message[:share], "")
 }
 
-// maxWaiting limits why the containers in a pod wait, together, in bytes: an API server refuses an object of 1.5 MiB.
+// maxWaiting limits why the containers in a pod wait, together, in bytes: an API server refuses an object with
+// 1.5 MiB.
 const maxWaiting = 64 << 10
 
 // boundWaiting truncates why a container waits to its share.
@@ -155,7 +156,7 @@ func (k *subject) boundWaiting(message string) string {
 	return foreign.CutText(message, min(foreign.Max, maxWaiting/k.containers()))
 }
 
-// containers returns the number of the pod's containers of all kinds.
+// containers counts all the pod's containers.
 func (k *subject) containers() int {
 	spec := &k.Pod.Spec
 	return len(spec.InitContainers) + len(spec.Containers) + len(spec.EphemeralContainers)
