@@ -32,8 +32,8 @@ func (r *Rejection) problem() *status.Problem {
 	return &status.Problem{Reason: status.Reason(r.Reason), Message: r.Message}
 }
 
-// block returns why the whole pod has to wait: it was not admitted, or it needs a network of its own and
-// the node has none.
+// block returns why the whole pod has to wait: it was not admitted, or it needs its own network and the
+// node has none.
 func (w gathering) block(ctx context.Context) actions.Hold {
 	if w.rejected = w.admit(ctx); w.rejected != nil {
 		w.held.pod = w.rejected.wait(w.memory, time.Now())
@@ -60,7 +60,7 @@ func (r *Rejection) wait(m *podMemory, now time.Time) *StepError {
 	return failed.waiting(m.holdUp(admitKey, failed, now))
 }
 
-// wait carries out the plan of a blocked pod. A block does not end the pod.
+// wait carries out a blocked pod's plan. A block does not end the pod.
 func (w syncing) wait(ctx context.Context) {
 	if w.held.pod.Step == stepNetwork {
 		w.warn(ctx, EventNetworkNotReady, "network is not ready: %v", w.held.pod.Err)

@@ -14,7 +14,7 @@ func (o *observedPod) scanLogs(name string) error {
 	return containerstart.ScanLogs(o.syncer.stopMemory(o.memory), o.config.Parts.Logs, dir, name)
 }
 
-// logFiles are the logs of containers in files, which end with their pods.
+// logFiles are container logs in files, which end with their pods.
 type logFiles struct {
 	containerstart.LogFiles
 	podLogs

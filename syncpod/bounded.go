@@ -9,7 +9,7 @@ import (
 	"github.com/podsync/podsync/runtime/foreign"
 )
 
-// maxEventMessage limits the message of an event, in bytes.
+// maxEventMessage limits an event's message, in bytes.
 const maxEventMessage = 4 << 10
 
 // boundedEvents bounds the messages for an EventRecorder, and removes the values of Secrets that the pod's containers have

@@ -25,13 +25,12 @@ func cgroupKey(pod *v1.Pod) memory.Key {
 	return memory.Key{Resources: "memory of the pod " + limit.String()}
 }
 
-// podCgroup creates and updates the cgroup of a pod.
+// podCgroup creates and updates a pod's cgroup.
 type podCgroup struct{ *observedPod }
 
-// ensureCgroup creates or updates the cgroup of the pod. While containers are changed, they must fit before
-// and after the change, so no limit is lowered. A memory limit below the memory in use is not lowered either;
-// that delays nothing else. exists means that the sandbox of the pod runs in the cgroup: then an update that hangs delays no
-// restart.
+// ensureCgroup creates or updates the pod's cgroup. While containers are changed, they must fit before and after the change,
+// so no limit is lowered. A memory limit below the memory in use is not lowered either; that delays nothing else. exists
+// means that the sandbox of the pod runs in the cgroup: then an update that hangs delays no restart.
 func (o podCgroup) ensureCgroup(ctx context.Context, exists, changes bool) (parent string, err error) {
 	cgroups, asking := o.config.Extensions.Cgroups, ctx
 	if exists && !changes {
@@ -62,7 +61,7 @@ func (o podCgroup) mayNotLower() bool {
 	return o.memoryInUse != nil
 }
 
-// lowering updates the cgroup of a running pod.
+// lowering updates a running pod's cgroup.
 type lowering struct{ *work }
 
 // updateCgroup updates the pod's cgroup. changes means that the resources of a running container change
@@ -80,7 +79,7 @@ func (w lowering) updateCgroup(ctx context.Context, changes bool) {
 // could not be stopped in order to restart with them.
 func (w lowering) changesContainers() bool { return resizing(w).resizes() || len(w.unstopped) > 0 }
 
-// lowerCgroup is the last step of a resize. As long as a container does not have its new resources, the
+// lowerCgroup is a resize's last step. As long as a container does not have its new resources, the
 // cgroup keeps its larger limits.
 func (w lowering) lowerCgroup(ctx context.Context) {
 	if w.config.Extensions.Cgroups == nil {

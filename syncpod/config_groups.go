@@ -18,9 +18,9 @@ type Node struct {
 	// HostIPs returns the IP addresses of the node, the primary first. It is called at each use, so
 	// that statuses have the current addresses. Default: none.
 	HostIPs func() []string
-	// DialPod connects to a pod for its httpGet, tcpSocket and grpc probes and handlers. Set it if pods are not
-	// reachable through the node's network. It must return when its context ends. Default: PodDialer of the Client, which
-	// connects to in-memory pods if the Client uses a connection of critest; or else a net.Dialer.
+	// DialPod connects to a pod for its httpGet, tcpSocket and grpc probes and handlers. Set it if pods are not reachable
+	// through the node's network. It must return when its context ends. Default: PodDialer of the Client, which connects
+	// to in-memory pods if the Client uses a critest's connection; or else a net.Dialer.
 	DialPod func(ctx context.Context, network, address string) (net.Conn, error)
 	// Allocatable are the resources that the node can allocate to pods.
 	Allocatable v1.ResourceList
@@ -82,9 +82,9 @@ type Extensions struct {
 	Admit []Admitter
 	// Network reports whether the node's network is ready. Default: it is.
 	Network Network
-	// Cgroups creates the cgroups of pods; a *tree.Tree implements it. Default: the runtime chooses them.
+	// Cgroups creates pod cgroups; a *tree.Tree implements it. Default: the runtime chooses them.
 	Cgroups Cgroups
-	// Lifecycle is called before the creation, the start and the stop of each container, and after its stop. Default: none.
+	// Lifecycle is called before the creation, the start and each container's stop, and after its stop. Default: none.
 	Lifecycle ContainerLifecycle
 	// Allocations decides which resources are allocated to a pod when its requests change; a
 	// *resize.Allocator implements it. Default: the requested resources.
@@ -100,8 +100,8 @@ type Extensions struct {
 	Volumes volume.Plugin
 }
 
-// cleaners returns the extensions that free resources of a pod. They run before the removal of directories, which
-// may take long, because other pods may wait for cgroups, resources and devices.
+// cleaners returns the extensions that free resources of a pod. They run before the directory removal, which may
+// take long, because other pods may wait for cgroups, resources and devices.
 func (e *Extensions) cleaners() (all []Cleaner) {
 	if e.Cgroups != nil {
 		all = append(all, e.Cgroups)
@@ -124,10 +124,10 @@ type Limits struct {
 	// crashes, or cannot be created, is retried; the pause doubles each time. Default those of package
 	// backoff, 10 s and 5 min.
 	InitialBackOff, MaxBackOff time.Duration
-	// StopTimeout is how long the runtime may take for a stop, in addition to the grace period of the
-	// processes. After that the stop is abandoned and retried. Default 30 s.
+	// StopTimeout is how long the runtime may take for a stop, in addition to the processes' grace
+	// period. After that the stop is abandoned and retried. Default 30 s.
 	StopTimeout time.Duration
-	// CleanupTimeout limits the cleanup after the context of a call has ended. Default 10 s.
+	// CleanupTimeout limits the cleanup after a call's context has ended. Default 10 s.
 	CleanupTimeout time.Duration
 	// MaxParallelStarts is the maximum number of sandboxes and containers that start at a time while
 	// the node has no idle processor. Other starts queue, with those of pods that have a sandbox first.

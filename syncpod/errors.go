@@ -59,7 +59,7 @@ const (
 	ErrPreparePod Reason = "PreparePodError"
 	// errResizeContainer: resources could not be changed in place.
 	errResizeContainer Reason = "ResizeContainerError"
-	// errResizePod: the resources of the pod as a whole could not be resized.
+	// errResizePod: the pod's resources as a whole could not be resized.
 	errResizePod Reason = "ResizePodInPlaceError"
 )
 
@@ -72,11 +72,11 @@ var errStillRunning = errors.New("something of the pod still runs after it was s
 const failureToldFor = 2 * time.Second
 
 // StepError is the failure of a step of a sync, or why the step waits. Each failure is also
-// reported in an event, unless it is due to the end of the agent.
+// reported in an event, unless it is due to the agent's end.
 type StepError struct {
 	Step   Step
 	Reason Reason
-	// Container is the container of the step, the zero value for a step of the whole pod.
+	// Container is the step's container, the zero value for a step of the whole pod.
 	Container actions.ContainerRef
 	// NotBefore is when the step may be retried, zero for any time.
 	NotBefore time.Time
@@ -106,7 +106,7 @@ func (e *StepError) Unwrap() []error {
 // RetryAt returns when the step may be tried again, zero if it may be tried at any time.
 func (e *StepError) RetryAt() time.Time { return e.NotBefore }
 
-// Temporary reports whether the pod is not the cause of the failure: the runtime or the network is
+// Temporary reports whether the pod is not the failure's cause: the runtime or the network is
 // unavailable, and may be available again at any moment.
 func (e *StepError) Temporary() bool {
 	return e.Step == stepNetwork || errors.Is(e.Err, cri.ErrUnavailable)

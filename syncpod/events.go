@@ -14,7 +14,7 @@ import (
 	"github.com/podsync/podsync/syncpod/podref"
 )
 
-// EventRecorder receives the events of pods, as shown by kubectl describe. The object is a
+// EventRecorder receives pod events, as shown by kubectl describe. The object is a
 // *v1.ObjectReference of the pod, with the container as its field path.
 //
 // A recorder of client-go's tools/record can be used as it is. A recorder of tools/events has a
@@ -44,8 +44,9 @@ func (f EventRecorderFunc) AnnotatedEventf(object k8sruntime.Object, annotations
 // noEvents records nothing.
 func noEvents(k8sruntime.Object, string, string, string, ...any) {}
 
-// The reasons of the events that a Syncer and an agent record. People and tools match them, so they are those of a kubelet.
-// Packages lifecycle (EventKilling) and eviction (Reason, PreemptionReason) have the reasons of stops and evictions.
+// The reasons for the events that a Syncer and an agent record. People and tools match them, so they are those of a
+// kubelet. Packages lifecycle (EventKilling) and eviction (Reason, PreemptionReason) have the reasons of stops and
+// evictions.
 const (
 	EventCreated                         = containerstart.EventCreated
 	EventStarted                         = containerstart.EventStarted

@@ -13,9 +13,9 @@ import (
 	"github.com/podsync/podsync/runtime/foreign"
 )
 
-// NextInput returns the input of the last decision on a pod, with a newer status and without back-offs that have ended
-// since. The pod's parts are not asked again. It returns false if the Syncer does not know the pod, or has not decided on
-// it yet. The input must not be modified.
+// NextInput returns the last decision's input on a pod, with a newer status and without back-offs that have ended since.
+// The pod's parts are not asked again. It returns false if the Syncer does not know the pod, or has not decided on it
+// yet. The input must not be modified.
 func (s *Syncer) NextInput(uid types.UID, status *runtime.PodStatus) (actions.Input, bool) {
 	m := s.known.get(uid)
 	if m == nil {

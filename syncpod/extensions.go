@@ -30,9 +30,9 @@ type ContainerLifecycle interface {
 	// unknown. An error is logged, and prevents nothing.
 	PreStopContainer(ctx context.Context, pod *v1.Pod, container, id string) error
 	// PostStopContainer is called after a container has stopped, or was found to have exited: at least once, after an
-	// error again in the next sync of the pod, and again by the next agent if the runtime still has the container. A
-	// container of an earlier agent is included. A container that the runtime loses at once is not. pod is nil if its
-	// spec is unknown. An error is logged, and prevents nothing.
+	// error again in the pod's next sync, and again by the next agent if the runtime still has the container. A
+	// container from an earlier agent is included. A container that the runtime loses at once is not. pod is nil if
+	// its spec is unknown. An error is logged, and prevents nothing.
 	PostStopContainer(ctx context.Context, pod *v1.Pod, container, id string) error
 }
 
@@ -61,16 +61,17 @@ type Network interface {
 	NetworkReady(ctx context.Context) error
 }
 
-// Cgroups manages the cgroups of pods. A *tree.Tree implements it.
+// Cgroups manages pod cgroups. A *tree.Tree implements it.
 type Cgroups interface {
-	// EnsureCgroup creates or updates the cgroup of a pod, and returns its name in the form of the runtime's
+	// EnsureCgroup creates or updates a pod's cgroup, and returns its name in the form of the runtime's
 	// cgroup driver. It is called in each sync of a pod that may run.
 	EnsureCgroup(ctx context.Context, pod *v1.Pod) (parent string, err error)
-	// RaiseCgroup raises the limits of a pod's cgroup and lowers none. It is called before containers are resized, and
-	// EnsureCgroup afterwards: limits go up from the pod to its containers, and down the other way (KEP-1287).
+	// RaiseCgroup raises the limits for a pod's cgroup and lowers none. It is called before containers are resized,
+	// and EnsureCgroup afterwards: limits go up from the pod to its containers, and down the other way (KEP-1287).
 	RaiseCgroup(ctx context.Context, pod *v1.Pod) (parent string, err error)
-	// RemovePod frees the cgroup of a pod. It succeeds if there is nothing to free. It is called when the pod has stopped for good, until it
-	// succeeds, and again when the pod is removed. For a pod that was deleted while no agent ran, it is called only then.
+	// RemovePod frees a pod's cgroup. It succeeds if there is nothing to free. It is called when the pod has stopped for good,
+	// until it succeeds, and again when the pod is removed. For a pod that was deleted while no agent ran, it is called only
+	// then.
 	RemovePod(ctx context.Context, pod types.UID) error
 	// PodsCgroup returns the path of the cgroup of all pods in each of the kernel's trees, such as /kubepods, "" if there
 	// is none. The signal allocatableMemory.available is read there.
@@ -86,37 +87,37 @@ type Allocations interface {
 	Allocated(pod *v1.Pod) *v1.Pod
 	// Notify passes a function that requests a sync of a pod. It is called once, before any other method.
 	Notify(changed func(pod types.UID))
-	// RemovePod frees the resources of a pod, when [Cgroups].RemovePod would be called. It succeeds if there is nothing to free.
+	// RemovePod frees a pod's resources, when [Cgroups].RemovePod would be called. It succeeds if there is nothing to free.
 	RemovePod(ctx context.Context, pod types.UID) error
 }
 
 // Devices allocates devices of the node to containers. A *device.Keeper implements all but the allocation itself, and can be embedded.
 type Devices interface {
-	// Allocate returns the devices of a container. It is called before each creation of the container, and should return
-	// the same devices as long as the pod exists. If it fails, the Syncer does not create the container. An error must
-	// not contain a value of a variable.
+	// Allocate returns a container's devices. It is called before each creation of the container, and should return the
+	// same devices as long as the pod exists. If it fails, the Syncer does not create the container. An error must not
+	// contain a value of a variable.
 	Allocate(ctx context.Context, pod *v1.Pod, container *v1.Container) (device.Allocation, error)
 	// Choose chooses the devices that Allocate returns later, if it can do so without waiting. It is called before the
-	// image of the container is pulled, so that statuses report the devices during the pull. Errors of Choose are ignored,
+	// container's image is pulled, so that statuses report the devices during the pull. Errors of Choose are ignored,
 	// because Allocate reports them again.
 	Choose(ctx context.Context, pod *v1.Pod, container *v1.Container) error
-	// Devices returns the allocatedResourcesStatus of containers by name (KEP-4680), none for a pod without
+	// Devices returns container allocatedResourcesStatus by name (KEP-4680), none for a pod without
 	// devices. It is called for each status, and must return immediately.
 	Devices(pod *v1.Pod) map[string][]v1.ResourceStatus
 	// KeptPods returns the pods that have devices, so that the devices of pods that were deleted while no agent ran are
-	// freed. It is called at the start of an agent, and must return soon.
+	// freed. It is called at an agent's start, and must return soon.
 	KeptPods() ([]types.UID, error)
 	// Notify stores a function to call for each pod whose devices have changed. It is called once, before any other method.
 	Notify(changed func(pod types.UID))
-	// RemovePod frees the devices of a pod, when [Cgroups].RemovePod would be called. It succeeds if there is nothing to free.
+	// RemovePod frees a pod's devices, when [Cgroups].RemovePod would be called. It succeeds if there is nothing to free.
 	RemovePod(ctx context.Context, pod types.UID) error
 }
 
 // UserNamespaces allocates IDs of the node to pods with user namespaces of their own (KEP-127).
 type UserNamespaces interface {
 	// UserNamespace returns the ID mapping of a pod, nil for a pod in the node's user namespace. It is called before a
-	// sandbox or container is created, with the runtime handler of the pod, and must return the same mapping as long as the
-	// pod exists. If it fails, no part of the pod is started.
+	// sandbox or container is created, with the runtime handler for the pod, and must return the same mapping as long as
+	// the pod exists. If it fails, no part of the pod is started.
 	UserNamespace(ctx context.Context, pod *v1.Pod, handler string) (*runtimeapi.UserNamespace, error)
 	// RemovePod frees the IDs of a pod, when [Cgroups].RemovePod would be called. It succeeds if there is nothing to free.
 	RemovePod(ctx context.Context, pod types.UID) error

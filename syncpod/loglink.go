@@ -17,9 +17,9 @@ import (
 // maxFileName is the longest name of a file that common file systems take.
 const maxFileName = 255
 
-// logLinkName returns the name of the link to a container's log in /var/log/containers, from which
-// log shippers derive the pod and the container: <pod>_<namespace>_<container>-<container ID>.log.
-// If that exceeds 255 characters, the part before the ID is truncated, so that the names of two
+// logLinkName returns the link's name to a container's log in /var/log/containers, from which log
+// shippers derive the pod and the container: <pod>_<namespace>_<container>-<container ID>.log. If
+// that exceeds 255 characters, the part before the ID is truncated, so that the names of two
 // containers differ. It returns an error if the name could lead out of the directory, or if the ID
 // alone is too long.
 func logLinkName(pod *v1.Pod, container, id string) (string, error) {

@@ -15,8 +15,8 @@ import (
 	"github.com/podsync/podsync/runtime/hostfs"
 )
 
-// podLogs removes the logs of pods, and the links to them. The name of each directory ends with the UID of its pod, so the
-// removal of a pod needs neither its definition nor a pass that has seen the pod.
+// podLogs removes pod logs, and the links to them. The name of each directory ends with the UID of its pod, so the removal
+// of a pod needs neither its definition nor a pass that has seen the pod.
 type podLogs struct {
 	root, links string
 	found       *sharedRead[logNames]
@@ -26,8 +26,8 @@ func newPodLogs(root, links string) podLogs {
 	return podLogs{root, links, newSharedRead[logNames]()}
 }
 
-// logNames are the directories of pods, and the links that lead into these, by UID. A pod has one directory, unless a
-// source has renamed it.
+// logNames are pod directories, and the links that lead into these, by UID. A pod has one directory, unless a source
+// has renamed it.
 type logNames struct {
 	directories, links map[types.UID][]string
 }
@@ -67,8 +67,8 @@ func (l podLogs) read() (logNames, error) {
 	}))
 }
 
-// podOfLogs returns the UID in <namespace>_<name>_<UID>, the name of the directory of a pod's logs. A UID may contain an
-// underscore; the names of objects do not.
+// podOfLogs returns the UID in <namespace>_<name>_<UID>, the name of a pod's log directory. A UID may contain an
+// underscore; object names do not.
 func podOfLogs(dir string) (types.UID, bool) {
 	parts := strings.SplitN(dir, "_", 3)
 	if len(parts) < 3 {

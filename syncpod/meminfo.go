@@ -12,7 +12,7 @@ import (
 // report it as Linux does in /proc/meminfo.
 const DefaultMemoryBytes = 8 << 30
 
-// nodeMemory returns the memory of this machine in bytes.
+// nodeMemory returns this machine's memory in bytes.
 func nodeMemory() int64 {
 	f, err := os.Open("/proc/meminfo")
 	if err != nil {

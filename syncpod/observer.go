@@ -14,8 +14,8 @@ import (
 // concurrently and must not block. Embed [NopObserver] to implement only some.
 //
 // There are five observers: this one for the work on pods, podworkers.Observer for its scheduling,
-// pleg.Observer for the detection of changes, probe.Observer for probes, and image.Observer for
-// pulls. Observe of an agent.Config adds any of them.
+// pleg.Observer for the change detection, probe.Observer for probes, and image.Observer for pulls.
+// Observe of an agent.Config adds any of them.
 type Observer interface {
 	// PlanMade is called with the plan of each sync that needs a change, before any of it is
 	// carried out. Steps that wait, for example for a back-off, are included.
@@ -26,7 +26,7 @@ type Observer interface {
 	// SandboxCreated is called when a sandbox is ready or its creation has failed.
 	SandboxCreated(pod *v1.Pod, took time.Duration, err error)
 	// ContainerStarted is called when a container runs, or could not be started;
-	// took counts from the pull of its image.
+	// took counts from its image's pull.
 	ContainerStarted(pod *v1.Pod, container actions.ContainerRef, took time.Duration, err error)
 	// ContainerStopped is called when a container has been stopped, or could not be stopped. pod is nil if its
 	// spec is unknown.
@@ -64,7 +64,7 @@ func (o stopObserver) PreStopEnded(pod *v1.Pod, container string, took time.Dura
 	o.HookEnded(pod, container, PreStop, took, err)
 }
 
-// stopHooks returns the hooks of a stop, nil if there are none.
+// stopHooks returns a stop's hooks, nil if there are none.
 func stopHooks(hooks ContainerLifecycle) lifecycle.Lifecycle {
 	if hooks == nil {
 		return nil

@@ -30,19 +30,19 @@ type Parts struct {
 	Sandboxes Sandboxes
 	// Images ensures that images are present. Default: an *image.Manager.
 	Images Images
-	// Probes returns the results of probes. Default: NoProbes.
+	// Probes returns probe results. Default: NoProbes.
 	Probes Probes
-	// Hooks runs postStart and preStop handlers. It must return when its context ends. Its error must not contain the
-	// output of a command. Default: a *handler.Runner.
+	// Hooks runs postStart and preStop handlers. It must return when its context ends. Its error must not contain a
+	// command's output. Default: a *handler.Runner.
 	Hooks lifecycle.Hooks
 	// Prepare prepares the node for a pod. Default: with a Root, a *poddir.Dirs; without, nothing is prepared.
 	Prepare Preparer
-	// Refresh updates the files of ConfigMaps, Secrets and tokens in the volumes of pods. Default: the *poddir.Dirs
-	// if Prepare is also the default; otherwise nothing is refreshed.
+	// Refresh updates ConfigMaps' files, Secrets and tokens in pod volumes. Default: the *poddir.Dirs if Prepare is
+	// also the default; otherwise nothing is refreshed.
 	Refresh Refresher
 	// Volumes sets up the volumes of pods below the Root, for the default Prepare. Default: a *local.Volumes.
 	Volumes poddir.Volumes
-	// Mounts returns the mounts of a container. Default: with a Root, a *poddir.Dirs; without, a container that
+	// Mounts returns a container's mounts. Default: with a Root, a *poddir.Dirs; without, a container that
 	// mounts a volume does not start.
 	Mounts Mounter
 	// Messages reads termination messages. Default: with a Root, a *poddir.Dirs; without, only the runtime's own
@@ -60,7 +60,7 @@ type Parts struct {
 	// Sink, which gets a copy.
 	StatusKeeper StatusKeeper
 	// Clean is called once a pod has stopped for good, and again when it is removed, after the Extensions. Default:
-	// with a Root, a *poddir.Dirs, which removes the directories of the pod.
+	// with a Root, a *poddir.Dirs, which removes the pod's directories.
 	Clean []Cleaner
 }
 
@@ -80,13 +80,13 @@ type Sandboxes interface {
 	Create(ctx context.Context, config *runtimeapi.PodSandboxConfig, runtimeHandler string) (run.Created, error)
 	// Stop stops a sandbox. It succeeds if the sandbox does not exist.
 	Stop(ctx context.Context, id string) error
-	// Unresolved reports whether a sandbox of the pod may still be created, because the outcome of
-	// a create call is unknown.
+	// Unresolved reports whether a pod sandbox may still be created, because a create call's
+	// outcome is unknown.
 	Unresolved(pod types.UID) bool
 	// Resolve removes sandboxes that were created late and could be mistaken for the pod's sandbox,
 	// which is keep, or none if keep is empty.
 	Resolve(ctx context.Context, pod types.UID, keep string) error
-	// Forget drops the state of a pod.
+	// Forget drops a pod's state.
 	Forget(pod types.UID)
 }
 
@@ -95,18 +95,18 @@ type Images interface {
 	// EnsureImageExists pulls the image if its policy and the node require it. The Syncer releases
 	// the result once the container is created.
 	EnsureImageExists(ctx context.Context, req image.Request) (*image.Image, error)
-	// Forget drops the back-offs of a pod.
+	// Forget drops a pod's back-offs.
 	Forget(pod types.UID)
 }
 
-// Probes runs the probes of pods. Its methods must return soon.
+// Probes runs pod probes. Its methods must return soon.
 type Probes interface {
 	// ProbeResults returns the last results for a pod, by container. A container without an
 	// entry has not been probed yet.
 	ProbeResults(pod types.UID) map[runtime.ContainerID]actions.ProbeResults
-	// Observe reports the spec and the state of a pod before each sync. A Loop calls it; the Syncer calls it only during a SyncPod that
-	// takes long, with each newer status. While the pod terminates, only its readiness is probed: no probe may stop its containers any more, and services need to
-	// know which of them still serve (kubernetes #107473, #140882).
+	// Observe reports the spec and a pod's state before each sync. A Loop calls it; the Syncer calls it only during a SyncPod
+	// that takes long, with each newer status. While the pod terminates, only its readiness is probed: no probe may stop its
+	// containers any more, and services need to know which of them still serve (kubernetes #107473, #140882).
 	Observe(pod *v1.Pod, status *runtime.PodStatus, terminating bool)
 	// Forget is called by a Loop when nothing of a pod runs or will run.
 	Forget(pod types.UID)
@@ -146,9 +146,9 @@ type Mounter interface {
 	Mounts(ctx context.Context, req container.MountRequest) (container.Mounts, error)
 }
 
-// TerminationMessages reads the termination messages of containers.
+// TerminationMessages reads the termination container messages.
 type TerminationMessages interface {
-	// TerminationMessage returns the termination message of a container that has exited: the
+	// TerminationMessage returns the termination message from a container that has exited: the
 	// runtime's own, c.TerminationMessage, and after it the container's, from its
 	// terminationMessagePath or its log. With an error it returns the part that it could read.
 	TerminationMessage(pod *v1.Pod, c *runtime.ContainerStatus) (string, error)
@@ -169,18 +169,18 @@ type Logs interface {
 // concurrently for different pods, but LoadRecord and SaveRecord do not overlap for one pod; each has one second.
 // Failures are logged and block nothing.
 type Records interface {
-	// LoadRecord returns the record of a pod, nil if there is none. After an error the Syncer does not save the
+	// LoadRecord returns a pod's record, nil if there is none. After an error the Syncer does not save the
 	// record until LoadRecord succeeds.
 	LoadRecord(ctx context.Context, pod types.UID) ([]byte, error)
-	// SaveRecord replaces the record of a pod.
+	// SaveRecord replaces a pod's record.
 	SaveRecord(ctx context.Context, pod types.UID, text []byte) error
-	// DeleteRecord deletes the record of a pod. It succeeds if there is none.
+	// DeleteRecord deletes a pod's record. It succeeds if there is none.
 	DeleteRecord(ctx context.Context, pod types.UID) error
 	// ListRecords returns the pods that have a record.
 	ListRecords(ctx context.Context) ([]types.UID, error)
 }
 
-// StatusKeeper receives the status of a pod, as a [StatusSink] does, but without a copy: it shares the status with the
+// StatusKeeper receives a pod's status, as a [StatusSink] does, but without a copy: it shares the status with the
 // Syncer, and neither modifies it.
 type StatusKeeper interface {
 	KeepPodStatus(ctx context.Context, pod *v1.Pod, status *v1.PodStatus) error

@@ -31,8 +31,8 @@ func (p *preparation) run(ctx context.Context) *StepError {
 	return nil
 }
 
-// suffices reports whether containers may start in the sandbox of the pod with what was prepared for it, although err prevented
-// an update. A container that mounts a volume that is lost does not start, because its mounts fail.
+// suffices reports whether containers may start in the pod's sandbox with what was prepared for it, although err prevented an
+// update. A container that mounts a volume that is lost does not start, because its mounts fail.
 func (p *preparation) suffices(ctx context.Context, err error) bool {
 	return p.sandbox.id != "" && lastknown.Suffices(ctx, lastknown.Made, err)
 }

@@ -15,7 +15,7 @@ import (
 // recordTimeout limits each operation on records.
 const recordTimeout = time.Second
 
-// remember returns the memory of a pod, with its record.
+// remember returns a pod's memory, with its record.
 func (s *Syncer) remember(ctx context.Context, uid types.UID) *podMemory {
 	m := s.known.of(uid)
 	s.load(ctx, m)
@@ -52,7 +52,7 @@ func (s *Syncer) load(ctx context.Context, m *podMemory) {
 	m.do(func(p *memory.Pod) { p.Restore(r) })
 }
 
-// record persists the changes of a pod. It does not overwrite an old record that could not be
+// record persists the changes to a pod. It does not overwrite an old record that could not be
 // loaded.
 func (s *Syncer) record(ctx context.Context, m *podMemory) {
 	if s.config.Parts.Records == nil {
@@ -80,8 +80,8 @@ func (s *Syncer) record(ctx context.Context, m *podMemory) {
 }
 
 // RecordedPods returns the pods that have a record, and those that have devices of Config.Extensions.Devices, sorted.
-// After a restart of the agent, some of them may no longer exist, and should be forgotten. With an error it returns the
-// pods that it has found.
+// After an agent restart, some of them may no longer exist, and should be forgotten. With an error it returns the pods
+// that it has found.
 func (s *Syncer) RecordedPods(ctx context.Context) ([]types.UID, error) {
 	uids, err := s.listRecords(ctx)
 	errs := []error{err}

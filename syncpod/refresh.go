@@ -7,10 +7,10 @@ import (
 	"github.com/podsync/podsync/actions"
 )
 
-// refreshTimeout is how long a sync waits for the update of the pod's volumes.
+// refreshTimeout is how long a sync waits for the pod's volume update.
 const refreshTimeout = 5 * time.Second
 
-// refresh updates the volumes of the running containers. A failure is reported and retried; the containers keep
+// refresh updates the running containers' volumes. A failure is reported and retried; the containers keep
 // running with the previous contents.
 func (w syncing) refresh(ctx context.Context) {
 	if w.config.Parts.Refresh == nil || w.over || w.plan.Hold.Reason == actions.PodNotAdmitted || ctx.Err() != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/podsync/podsync/syncpod/resize"
 )
 
-// allocating gets the allocation of the pod, and reports which part of it the containers do not have yet.
+// allocating gets the pod's allocation, and reports which part of it the containers do not have yet.
 type allocating struct{ *work }
 
 // allocate replaces the pod with its allocated version. For a deleted pod it makes no new decision.
@@ -63,7 +63,7 @@ func (w allocating) resizeConditions(failed []*StepError) (conditions []v1.PodCo
 	return append(conditions, c)
 }
 
-// resizeErrors returns the errors of a resize, by container, and for the pod as a whole.
+// resizeErrors returns a resize's errors, by container, and for the pod as a whole.
 func (w allocating) resizeErrors(failed []*StepError) (why []string) {
 	for _, f := range failed {
 		switch {

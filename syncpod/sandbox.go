@@ -21,12 +21,12 @@ type inUse struct {
 	id      string
 	config  *runtimeapi.PodSandboxConfig
 	handler string
-	// input is the input of the sandbox's configuration, including groups and the user namespace, which
+	// input is the sandbox's configuration input, including groups and the user namespace, which
 	// containers share.
 	input sandbox.Input
 	// ips are the pod's addresses, the primary first.
 	ips []string
-	// secrets gets the pull secrets of images.
+	// secrets gets the pull image secrets.
 	secrets pullSecrets
 }
 
@@ -34,7 +34,7 @@ type inUse struct {
 var sandboxKey = memory.Key{}
 
 // replacedKey is the back-off key of replacements of a pod's sandbox for one reason. A sandbox that needs a replacement for
-// the reason of the last one would otherwise be replaced in each sync, without an error and without end.
+// the reason for the last one would otherwise be replaced in each sync, without an error and without end.
 func replacedKey(why actions.Reason) memory.Key {
 	return memory.Key{Resources: "replaced: " + why.String()}
 }
@@ -57,9 +57,9 @@ func (w sandboxing) useSandbox(ctx context.Context) bool {
 	return false
 }
 
-// holdUp delays the next try of a failed step, unless the step is not the cause of the failure: the agent gave up, or
-// the runtime was unavailable. If the same step keeps failing with Unavailable, the step itself crashes the runtime, and
-// it is delayed, too.
+// holdUp delays a failed step's next try, unless the step is not the failure's cause: the agent gave up, or the runtime
+// was unavailable. If the same step keeps failing with Unavailable, the step itself crashes the runtime, and it is
+// delayed, too.
 func (o *observedPod) holdUp(ctx context.Context, key memory.Key, failed *StepError) {
 	if ctx.Err() != nil || errors.Is(failed, cri.ErrCanceled) || !failed.NotBefore.IsZero() {
 		return
@@ -70,7 +70,7 @@ func (o *observedPod) holdUp(ctx context.Context, key memory.Key, failed *StepEr
 	failed.NotBefore = o.memory.holdUp(key, failed, time.Now())
 }
 
-// configureSandbox prepares the node and computes the configuration of the sandbox. A sandbox that exists keeps what it has.
+// configureSandbox prepares the node and computes the sandbox's configuration. A sandbox that exists keeps what it has.
 func (w sandboxing) configureSandbox(ctx context.Context) *StepError {
 	if !w.plan.Sandbox.Create {
 		w.sandbox.id = w.plan.Sandbox.ID
@@ -102,8 +102,8 @@ func (w sandboxing) configureSandbox(ctx context.Context) *StepError {
 	return nil
 }
 
-// handler returns the runtime handler of the pod. The sandbox of a pod with a runtime class shows it, whatever has become of
-// the class since then.
+// handler returns the runtime handler for the pod. The sandbox of a pod with a runtime class shows it, whatever has become
+// of the class since then.
 func (w sandboxing) handler(ctx context.Context) (string, error) {
 	class := w.pod.Spec.RuntimeClassName
 	for i := range w.status.Sandboxes {
@@ -114,7 +114,7 @@ func (w sandboxing) handler(ctx context.Context) (string, error) {
 	return sandbox.LookupRuntimeHandler(ctx, w.pod, w.config.Objects.RuntimeClasses)
 }
 
-// notConfigured reports that the configuration of the sandbox cannot be computed.
+// notConfigured reports that the sandbox's configuration cannot be computed.
 func (w sandboxing) notConfigured(ctx context.Context, err, cause error) *StepError {
 	w.warn(ctx, EventFailedCreatePodSandBox, "Failed to create pod sandbox: %v", cause)
 	return &StepError{Step: stepSandbox, Reason: errConfigPodSandbox, Err: err}

@@ -27,7 +27,7 @@ func startIsOver(status *runtime.PodStatus) func(id string) bool {
 	}
 }
 
-// releaseEach logs failures. The remaining mounts are unmounted at the next start of the container, or when the pod is
+// releaseEach logs failures. The remaining mounts are unmounted at the container's next start, or when the pod is
 // removed.
 func (s *Syncer) releaseEach(m *podMemory, ended []startMounts) {
 	for _, mounts := range ended {
@@ -48,7 +48,7 @@ func (m *podMemory) setMounts(name string, mounts startMounts) {
 	}
 }
 
-// takeMounts forgets and returns the mounts of the instances for which over returns true.
+// takeMounts forgets and returns the instances' mounts for which over returns true.
 func (m *podMemory) takeMounts(over func(id string) bool) (ended []startMounts) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

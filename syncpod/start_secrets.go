@@ -9,11 +9,11 @@ import (
 	"github.com/podsync/podsync/syncpod/podref"
 )
 
-// pullSecrets gets the pull secrets of a pod in one sync, when an image needs them. The containers of a pod get theirs
-// concurrently, and share the secrets of the pod.
+// pullSecrets gets a pod's pull secrets in one sync, when an image needs them. The containers in a pod get theirs
+// concurrently, and share the pod's secrets.
 type pullSecrets struct {
 	mu    sync.Mutex
-	asked map[string]func() []v1.Secret // by image; "" for the secrets of the pod
+	asked map[string]func() []v1.Secret // by image; "" for the pod's secrets
 	// reported is set once an event says that some are missing.
 	reported bool
 }

@@ -76,7 +76,7 @@ func serveTLS(ctx context.Context, address string, s *server.Server, c certifica
 	return nil
 }
 
-// complaints prints the errors of connections, one a minute: each peer that reaches the port can cause any number.
+// complaints prints connection errors, one a minute: each peer that reaches the port can cause any number.
 type complaints struct {
 	say     func(string, ...any)
 	mu      sync.Mutex

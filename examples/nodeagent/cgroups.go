@@ -12,7 +12,7 @@ import (
 	"github.com/podsync/podsync/syncpod/cgroup/tree"
 )
 
-// podCgroups returns the manager of the pods' cgroups, nil if the runtime creates them.
+// podCgroups returns the pods' cgroup manager, nil if the runtime creates them.
 func (o options) podCgroups(ctx context.Context, client *cri.Client) (syncpod.Cgroups, error) {
 	if o.cgroups == "" {
 		return nil, nil

@@ -15,7 +15,7 @@ import (
 	"github.com/podsync/podsync/runtime/websocket"
 )
 
-// protocols are the accepted subprotocols. Only the first can signal the end of the input.
+// protocols are the accepted subprotocols. Only the first can signal the input's end.
 var protocols = []string{"v5.channel.k8s.io", "v4.channel.k8s.io"}
 
 // execute is nodeagent exec.
@@ -95,7 +95,7 @@ func (l *invocation) sendInput(ws *websocket.Conn, closes bool) {
 	}
 }
 
-// receive prints the output, and returns the result of the process.
+// receive prints the output, and returns the process's result.
 func (l *invocation) receive(ws *websocket.Conn) error {
 	for {
 		message, err := ws.Read()

@@ -30,14 +30,14 @@ var errChanges = errors.New("the plan has changes")
 // maxPlanned is the maximum size of all manifests of a plan.
 const maxPlanned = 32 << 20
 
-// planned are the manifests of a plan, by the names of their files.
+// planned are a plan's manifests, by their files' names.
 type planned struct {
 	// Whole means that the folder has no other files.
 	Whole bool              `json:"whole"`
 	Files map[string][]byte `json:"files"`
 }
 
-// A planner serves the plans of a running agent.
+// A planner serves a running agent's plans.
 type planner struct {
 	agent     *agent.Agent
 	manifests *source.Folder
@@ -105,7 +105,7 @@ func (l *invocation) plan(ctx context.Context) (p loop.Preview, err error) {
 	return p, json.NewDecoder(resp.Body).Decode(&p)
 }
 
-// planStored plans the next start of an agent.
+// planStored plans an agent's next start.
 func (l *invocation) planStored(ctx context.Context, q planned) (p loop.Preview, err error) {
 	if !q.Whole {
 		return p, wrongUsage{errors.New("-root needs a folder of manifests: the other files of the agent are not recorded")}

@@ -13,8 +13,7 @@ import (
 	"github.com/podsync/podsync/runtime/websocket"
 )
 
-// forwardPorts is nodeagent port-forward: it connects each connection to a local port to a port of the pod, until ctx
-// ends.
+// forwardPorts is nodeagent port-forward: it connects each connection to a local port to a pod port, until ctx ends.
 func forwardPorts(ctx context.Context, l *invocation) error {
 	if len(l.names) < 2 {
 		return wrongUsage{errors.New("PORT is missing")}

@@ -11,7 +11,7 @@ import (
 	"github.com/podsync/podsync/runtime/websocket"
 )
 
-// terminal puts the console into raw mode, and sends the size of the terminal to the process whenever it changes. The
+// terminal puts the console into raw mode, and sends the terminal's size to the process whenever it changes. The
 // returned function restores the console.
 func (l *invocation) terminal(ctx context.Context, ws *websocket.Conn) (undo func()) {
 	restore := raw(l.in)

@@ -55,7 +55,7 @@ func (o options) inspection() string {
 	return "nodeagent explain -serve " + o.serve + " POD"
 }
 
-// farewell describes the state of the pods after the agent: how many run, and how many wait for a container.
+// farewell describes the pods' state after the agent: how many run, and how many wait for a container.
 func (o options) farewell(running, waiting int) string {
 	var pods []string
 	if running > 0 {

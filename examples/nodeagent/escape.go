@@ -14,7 +14,7 @@ import (
 	"github.com/podsync/podsync/runtime/foreign"
 )
 
-// printEscaped copies a text to a terminal. Characters that a terminal obeys, or that change the direction of a text,
+// printEscaped copies a text to a terminal. Characters that a terminal obeys, or that change a text's direction,
 // become \u and four hexadecimal digits. A JSON text keeps its value, because it has such characters only in strings.
 func printEscaped(to io.Writer, from io.Reader) error {
 	in, out := bufio.NewReader(from), bufio.NewWriter(to)
@@ -49,5 +49,5 @@ func printJSON(to io.Writer, value any, indent string) error {
 	return printEscaped(to, &b)
 }
 
-// refusal is the error for an answer of the agent, which may repeat what a runtime or a container says.
+// refusal is the error for an agent answer, which may repeat what a runtime or a container says.
 func refusal(text string) error { return errors.New(foreign.Line(strings.TrimSpace(text))) }

@@ -21,7 +21,7 @@ import (
 	"github.com/podsync/podsync/runtime/foreign"
 )
 
-// A console is the input and output of a command.
+// A console is the input and output from a command.
 type console struct {
 	in        *os.File
 	out, errs io.Writer
@@ -173,7 +173,7 @@ func (l *invocation) warnIfSilent(ctx context.Context) {
 	}
 }
 
-// pods returns the pods of the agent.
+// pods returns the agent's pods.
 func (l *invocation) pods(ctx context.Context) ([]v1.Pod, error) {
 	resp, err := l.get(ctx, "/pods")
 	if err != nil {

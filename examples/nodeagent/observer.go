@@ -31,8 +31,8 @@ type observer struct {
 	problems map[string]bool                // the last printed problems
 }
 
-// The minimum time between two updates is pace, or restFactor times the duration of the last update, so that many pods do
-// not cost much CPU.
+// The minimum time between two updates is pace, or restFactor times the last update's duration, so that many pods do not
+// cost much CPU.
 const (
 	pace        = 100 * time.Millisecond
 	restFactor  = 20
@@ -80,7 +80,7 @@ func (o *observer) update() {
 	o.printProblems(health)
 }
 
-// read reads the pods of the agent, with their statuses.
+// read reads the agent's pods, with their statuses.
 func (o *observer) read() {
 	o.pods, o.removing = o.pods[:0], map[types.UID]podworkers.Phase{}
 	for _, p := range o.agent.Pods() {
@@ -195,7 +195,7 @@ func keptNote(err error) string {
 	return ""
 }
 
-// unreportedErrors returns the errors of a pod that no event reports. Errors of steps have events.
+// unreportedErrors returns the errors of a pod that no event reports. Step errors have events.
 func unreportedErrors(err error) []error {
 	switch e := err.(type) {
 	case *syncpod.StepError:

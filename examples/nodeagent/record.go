@@ -19,18 +19,18 @@ type record struct {
 	Namespace string    `json:"namespace,omitempty"`
 	Name      string    `json:"name,omitempty"`
 	UID       types.UID `json:"uid,omitempty"`
-	// Container is the container of an event, empty if the event concerns the pod.
+	// Container is an event's container, empty if the event concerns the pod.
 	Container string `json:"container,omitempty"`
 
 	// Type is the type of an event, Normal or Warning.
 	Type string `json:"type,omitempty"`
-	// Reason is the reason of an event, or the state of a pod in one word, as kubectl prints it.
+	// Reason is an event's reason, or a pod's state in one word, as kubectl prints it.
 	Reason  string `json:"reason,omitempty"`
 	Message string `json:"message,omitempty"`
 
-	// Level is the level of a message: info, warning or error.
+	// Level is a message's level: info, warning or error.
 	Level level `json:"level,omitempty"`
-	// File and Document name the manifest of a message. Documents are numbered from 1; without a document the message
+	// File and Document name a message's manifest. Documents are numbered from 1; without a document the message
 	// concerns the whole file.
 	File     string `json:"file,omitempty"`
 	Document int    `json:"document,omitempty"`
@@ -38,11 +38,11 @@ type record struct {
 	// Ready and Restarts are the values in kubectl get pods.
 	Ready    string `json:"ready,omitempty"`
 	Restarts *int32 `json:"restarts,omitempty"`
-	// Status is the status of a pod.
+	// Status is a pod's status.
 	Status *v1.PodStatus `json:"status,omitempty"`
 }
 
-// A level is the severity of a message.
+// A level is a message's severity.
 type level string
 
 const (
@@ -53,8 +53,8 @@ const (
 
 func (r record) String() string { return printable(r.text()) }
 
-// printable removes control characters from text, and indents lines after the first: file names and answers of a
-// runtime may contain anything.
+// printable removes control characters from text, and indents lines after the first: file names and answers from
+// a runtime may contain anything.
 func printable(text string) string {
 	var b strings.Builder
 	for _, c := range text {

@@ -21,7 +21,7 @@ func (r *rotation) flags(flags *flag.FlagSet) {
 	flags.IntVar(&r.maxFiles, "container-log-max-files", 0, "maximum `number` of log files of a container, including the current one (default 5)")
 }
 
-// policy returns the policy of the flags. A zero field is the default of a kubelet.
+// policy returns the flags' policy. A zero field is a kubelet's default.
 func (r rotation) policy() (logs.RotationPolicy, error) {
 	p := logs.RotationPolicy{MaxFiles: r.maxFiles}
 	if r.maxSize != "" {

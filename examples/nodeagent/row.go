@@ -15,7 +15,7 @@ type row struct {
 	Namespace, Name, Status string
 	Ready, Containers       int
 	Restarts                int32
-	// LastEnd is the time of the last exit of a restarted container. Killed means that the kernel ended it for lack of memory.
+	// LastEnd is the time of a restarted container's last exit. Killed means that the kernel ended it for lack of memory.
 	LastEnd time.Time
 	Killed  bool
 	// Began is the time when the pod was created, or accepted by the agent.

@@ -24,7 +24,7 @@ const memory = "memory"
 // patience is the maximum wait for a runtime that is not available yet.
 const patience = 10 * time.Second
 
-// The exit codes of the agent.
+// The agent's exit codes.
 const (
 	exitOther        = 1
 	exitUsage        = 2
@@ -89,8 +89,8 @@ func connect(ctx context.Context, o options, say func(string, ...any)) (*connect
 	return &connection{client, streams, rt.DialPod, func() { _, _ = client.Close(), rt.Close() }}, nil
 }
 
-// clearAway removes the socket of a killed runtime in memory, if no process listens on it. A process that is being killed
-// may still answer for a moment.
+// clearAway removes a killed runtime's socket in memory, if no process listens on it. A process that is being killed may
+// still answer for a moment.
 func clearAway(ctx context.Context, socket, root string) error {
 	err := reachable(ctx, socket)
 	for end := time.Now().Add(time.Second); err == nil && time.Now().Before(end) && ctx.Err() == nil; err = reachable(ctx, socket) {

@@ -20,7 +20,7 @@ import (
 type format int
 
 const (
-	lines     format = iota // a line for each event and each change of a pod
+	lines     format = iota // a line for each event and each change to a pod
 	table                   // a table that is redrawn in place, with the events above it
 	jsonLines               // an object for each event and change
 )
@@ -28,7 +28,7 @@ const (
 // screen prints the pods, their changes and their events. The agent sends events and statuses to it.
 type screen struct {
 	format format
-	// size returns the size of the terminal.
+	// size returns the terminal's size.
 	size func() (width, height int)
 	// changed has a value if pods have changed since the last update.
 	changed chan struct{}
@@ -39,7 +39,7 @@ type screen struct {
 	// folder there are none.
 	folder, inspect string
 	rejected        int      // manifests
-	drawn           []string // the lines of the table on the terminal
+	drawn           []string // the table's lines on the terminal
 }
 
 func newScreen(out *os.File, output string) *screen {
@@ -139,7 +139,7 @@ func (s *screen) draw(text string) {
 	_, _ = s.out.Write(b.Bytes())
 }
 
-// tableWithFooter returns the lines of the table and those below it, which a low terminal does not show.
+// tableWithFooter returns the lines in the table and those below it, which a low terminal does not show.
 func (s *screen) tableWithFooter(width, height int) []string {
 	footer := s.footer()
 	if height > 0 && height < len(footer)+5 {

@@ -14,7 +14,7 @@ import (
 	"github.com/podsync/podsync/runtime/foreign"
 )
 
-// tableOf returns the lines of a table under kubectl's headings, none for no rows.
+// tableOf returns the lines in a table under kubectl's headings, none for no rows.
 func tableOf(rows []row, now time.Time) []string {
 	if len(rows) == 0 {
 		return nil
@@ -59,7 +59,7 @@ func age(from, now time.Time) string {
 	return duration.HumanDuration(now.Sub(from))
 }
 
-// fit truncates lines to the size of the terminal, because scrolled lines cannot be redrawn. A size of zero is unknown.
+// fit truncates lines to the terminal's size, because scrolled lines cannot be redrawn. A size of zero is unknown.
 func fit(lines []string, width, height int) []string {
 	if most := height - 1; height > 1 && len(lines) > most {
 		more := fmt.Sprintf("and %d more", len(lines)-most+1)

@@ -8,8 +8,8 @@ import (
 	"unsafe"
 )
 
-// terminalSize returns the size of a terminal, in characters, and whether the file is a terminal.
-// The size is zero if the terminal does not know it.
+// terminalSize returns a terminal's size, in characters, and whether the file is a terminal. The
+// size is zero if the terminal does not know it.
 func terminalSize(f *os.File) (width, height int, ok bool) {
 	var size struct{ rows, columns, x, y uint16 }
 	_, _, errno := syscall.Syscall(syscall.SYS_IOCTL, f.Fd(), syscall.TIOCGWINSZ, uintptr(unsafe.Pointer(&size)))

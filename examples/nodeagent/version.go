@@ -5,7 +5,7 @@ import (
 	"runtime/debug"
 )
 
-// version returns the version of the program, as far as the build has recorded it, and that of Go.
+// version returns the program's version, as far as the build has recorded it, and that of Go.
 func version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

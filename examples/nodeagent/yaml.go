@@ -75,14 +75,14 @@ func writeYAML(out *bufio.Writer, value any, indent string, afterKey bool) {
 	endYAML(out, indent)
 }
 
-// endYAML ends the text of the whole value.
+// endYAML ends the whole value's text.
 func endYAML(out *bufio.Writer, indent string) {
 	if indent == "" {
 		out.WriteByte('\n')
 	}
 }
 
-// scalarYAML returns a string, a number, a boolean, null, or an empty list or object. The quotes of JSON are valid in YAML.
+// scalarYAML returns a string, a number, a boolean, null, or an empty list or object. JSON's quotes are valid in YAML.
 func scalarYAML(value any) string {
 	if s, ok := value.(string); ok && plainYAML.MatchString(s) && !slices.Contains(notPlain, s) {
 		return s

@@ -126,7 +126,7 @@ func (a *agent) run(ctx context.Context) error {
 	return err
 }
 
-// onNode returns the pods of the runtime.
+// onNode returns the runtime's pods.
 func (a *agent) onNode() (pods []podworkers.NodePod, listed bool) {
 	_, err := a.watcher.Available()
 	for _, p := range a.watcher.Pods() {
@@ -135,7 +135,7 @@ func (a *agent) onNode() (pods []podworkers.NodePod, listed bool) {
 	return pods, err == nil
 }
 
-// state returns the state of a pod.
+// state returns a pod's state.
 func (a *agent) state(uid types.UID) *podState {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -1,4 +1,4 @@
-// Command parts is a node agent with a loop of its own, made of podsync's parts: it uses neither syncpod.Syncer nor the
+// Command parts is a node agent with its own loop, made of podsync's parts: it uses neither syncpod.Syncer nor the
 // packages loop and agent. It keeps one pod running, prints its statuses, and leaves it running when it is stopped.
 //
 //	go run ./examples/parts                                                  # on a runtime in memory

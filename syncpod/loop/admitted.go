@@ -9,7 +9,7 @@ import (
 
 // admittedPods are the active pods, which run or will run, sorted by UID; an Admission receives
 // them for each new pod. podTable.mu guards the list. It is rebuilt only after a change other than
-// the addition of a pod, because many pods may come at once.
+// a pod's addition, because many pods may come at once.
 type admittedPods struct {
 	pods []*v1.Pod
 	// known means that pods is current, unless the work on one of them has ended since then.
@@ -18,7 +18,7 @@ type admittedPods struct {
 	ends uint64
 }
 
-// admitted returns the pods that run or should run, in the order of their UIDs. The list belongs to the
+// admitted returns the pods that run or should run, ordered by their UIDs. The list belongs to the
 // caller.
 func (t *podTable) admitted() []*v1.Pod {
 	t.mu.Lock()

@@ -30,7 +30,7 @@ type Config struct {
 	// Client is the connection to the runtime. Required.
 	Client *cri.Client
 	// Root is the absolute path of the directory that the agent may write to. It is also Sync.Root, and the
-	// state of pods is persisted below it. It is created when needed, not by New; Health reports a failure.
+	// pod state is persisted below it. It is created when needed, not by New; Health reports a failure.
 	// Default: nothing outlives the agent except the state in the runtime, and pods that need files (for any
 	// volume, even an emptyDir) do not start.
 	Root string
@@ -39,10 +39,10 @@ type Config struct {
 	Sources []source.Source
 	// StopUnknown stops the pods that an earlier agent has left, even if the source knows none of them by name. It matters
 	// only for sources whose pods are inferred, such as a source.Folder: the folder may be the wrong one or not be mounted,
-	// or the name of the node, which ends the names of pods, may be another. By default these pods then keep running, and
-	// Health lists them. No new pod of the source starts, because another version of it may run. Both end when the source
-	// knows one of the pods, or all of them have been removed from the runtime. A source that lists its pods explicitly,
-	// such as a source.Push, is always trusted.
+	// or the node's name, which ends pod names, may be another. By default these pods then keep running, and Health lists
+	// them. No new pod of the source starts, because another version of it may run. Both end when the source knows one of
+	// the pods, or all of them have been removed from the runtime. A source that lists its pods explicitly, such as a
+	// source.Push, is always trusted.
 	StopUnknown bool
 
 	// Sync configures the work on pods. Its Client must be nil. Its Sink receives each status after the status is stored
@@ -51,10 +51,10 @@ type Config struct {
 	Sync syncpod.Config
 	// Admission decides which new pods may run on the node. Default: all may.
 	Admission Admission
-	// Parts run alongside the pods, from the start of Run until its end.
+	// Parts run alongside the pods, from Run's start until its end.
 	Parts []Part
 
-	// Watch configures the detection of changes in the runtime. Syncs inspect pods through the watcher.
+	// Watch configures the change detection in the runtime. Syncs inspect pods through the watcher.
 	Watch pleg.Settings
 	// Workers determines when pods are synced. Its Syncer and Status must be nil. Its Observer must not call
 	// the Loop. Its ResyncInterval is by default 5 min, because every change is reported.
@@ -64,9 +64,9 @@ type Config struct {
 	// that a source rejects. It is also the Log of Sync and Workers if those are zero. Default: no log.
 	Log logr.Logger
 
-	// Reader reads the pods of the runtime, for the watcher and the Syncer. Default: a *reader.Reader of the Client.
+	// Reader reads the runtime's pods, for the watcher and the Syncer. Default: a *reader.Reader of the Client.
 	Reader Reader
-	// Cache gets the newest status of each pod from the watcher. Default: a new one. Loop.Cache returns it.
+	// Cache gets each pod's newest status from the watcher. Default: a new one. Loop.Cache returns it.
 	Cache *runtime.Cache
 	// Store persists the statuses that the Loop has reported, for the next agent. Default: with a Root, files below it;
 	// without, none.

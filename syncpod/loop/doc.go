@@ -1,5 +1,5 @@
-// Package loop keeps the pods of a node running: it connects sources, workers, statuses and the life of pods.
-// Package [github.com/podsync/podsync/syncpod/agent] adds the other parts of a kubelet: probes, log rotation, garbage
+// Package loop keeps the pods on a node running: it connects sources, workers, statuses and the pod life. Package
+// [github.com/podsync/podsync/syncpod/agent] adds the other parts of a kubelet: probes, log rotation, garbage
 // collection, evictions and events of OOM kills.
 //
 // The sources of a [Loop] deliver the pods that should run, and the runtime reports the containers that run. The Loop
@@ -12,11 +12,11 @@
 //
 // # Sources
 //
-// A source delivers all its pods after each change; package [github.com/podsync/podsync/syncpod/source] has
-// several sources, and the interface for others. Sources are independent: a pod that its source does not want any more
-// is stopped. A pod of the runtime that no source wants is stopped as soon as its own source has delivered,
-// whatever the state of the other sources is (kubernetes #105547, #140257). An empty or wrong folder stops no pod of an
-// earlier agent; see Config.StopUnknown.
+// A source delivers all its pods after each change; package [github.com/podsync/podsync/syncpod/source] has several
+// sources, and the interface for others. Sources are independent: a pod that its source does not want any more is
+// stopped. A pod of the runtime that no source wants is stopped as soon as its own source has delivered, whatever the
+// other sources' state is (kubernetes #105547, #140257). An empty or wrong folder stops no pod from an earlier agent;
+// see Config.StopUnknown.
 //
 // # A pod
 //
@@ -28,15 +28,14 @@
 // # Restarts
 //
 // When the context of [Loop.Run] ends, the agent detaches: the pods keep running. The next agent reads the running
-// containers from the runtime, and the stored statuses below Config.Root: it adopts running pods without a
-// change, and finished pods stay finished. With a Root it lists the runtime, and inspects only pods
-// whose state has changed since. It stops no pod before the source of the pod has delivered. Once all sources have
-// delivered, it deletes the records and directories of pods that no longer exist. [Loop.Drain] stops the pods
-// first.
+// containers from the runtime, and the stored statuses below Config.Root: it adopts running pods without a change, and
+// finished pods stay finished. With a Root it lists the runtime, and inspects only pods whose state has changed since.
+// It stops no pod before the pod's source has delivered. Once all sources have delivered, it deletes the records and
+// directories of pods that no longer exist. [Loop.Drain] stops the pods first.
 //
 // # Files
 //
-// The files that outlive the agent are below Config.Root, by the UIDs of pods:
+// The files that outlive the agent are below Config.Root, by Pod UIDs:
 //
 //	pods/<uid>/           the directory of a pod, see package poddir
 //	statuses/<uid>.json   the last status of a pod, and of the runtime, read when Run begins
@@ -46,13 +45,13 @@
 //
 // The agent makes no calls except that it checks, at growing intervals of up to 5 s, whether the runtime is available,
 // however many pods there are. Then it lists the runtime once, and all work continues. If a pod is deleted in the
-// meantime, its grace period begins with the deletion, even before the first response of the runtime. With a Root, the
+// meantime, its grace period begins with the deletion, even before the runtime's first response. With a Root, the
 // grace period continues over restarts of the agent.
 //
 // # No polling
 //
-// A snapshot of a source, an event of the runtime and the end of a pod cause work immediately. The agent retries
-// failures by itself.
+// A source snapshot, an event from the runtime and the end of a pod cause work immediately. The agent retries failures
+// by itself.
 package loop
 
 // Where each rule lives:

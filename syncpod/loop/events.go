@@ -18,7 +18,7 @@ import (
 const (
 	// maxEvents bounds the events that wait for the recorder.
 	maxEvents = 1000
-	// maxMessage limits the message of an event, in bytes.
+	// maxMessage limits an event's message, in bytes.
 	maxMessage = 4 << 10
 	// flushTimeout is how long the end of Run waits until queued events are recorded.
 	flushTimeout = 2 * time.Second

@@ -51,7 +51,7 @@ type feeds struct {
 	all []*feed
 }
 
-// errSourceEnded stands for the error of a source that has returned none.
+// errSourceEnded stands for the error from a source that has returned none.
 var errSourceEnded = errors.New("it has ended and will deliver nothing more")
 
 // run runs a source until ctx ends. A failure of the source changes nothing for its pods, nor for other
@@ -86,8 +86,8 @@ func (fs *feeds) deliver(f *feed, s source.Snapshot) {
 }
 
 // computable returns the snapshot without pods whose quantities take hours to compare or print, such as
-// 1e1666660. As in a [source.Push], the version before stays if there is one, but with the deletion of the
-// refused version: the pod must stop in any case.
+// 1e1666660. As in a [source.Push], the version before stays if there is one, but with the refused
+// version's deletion: the pod must stop in any case.
 func (f *feed) computable(s source.Snapshot) source.Snapshot {
 	pods := make([]*v1.Pod, 0, len(s.Pods))
 	for _, pod := range s.Pods {
@@ -155,8 +155,8 @@ type desiredPod struct {
 
 // desiredPods are the pods that all sources want at one time.
 type desiredPods struct {
-	// pods are in the order of the sources, and of their snapshots. sources are the names of
-	// their sources by UID.
+	// pods are in the order of the sources, and of their snapshots. sources are their
+	// sources' names by UID.
 	pods    []desiredPod
 	sources map[types.UID]string
 	// conflicts are the errors of pods that are left out because another pod has their UID.

@@ -17,19 +17,19 @@ import (
 type Health struct {
 	// At is the moment.
 	At time.Time
-	// Runtime is the health of the runtime.
+	// Runtime is the runtime's health.
 	Runtime pleg.Health
-	// Sources is the health of each source, in the order of Config.Sources.
+	// Sources is each source's health, in Config.Sources' order.
 	Sources []SourceHealth
 	// Conflicts are the errors of pods that are ignored because another pod has their UID.
 	Conflicts []error
-	// Pods are the pods whose sync fails or takes too long, in the order of their UIDs.
+	// Pods are the pods whose sync fails or takes too long, ordered by their UIDs.
 	Pods []SyncFailure
-	// Store is why statuses of an earlier agent are lost, nil if none are.
+	// Store is why statuses from an earlier agent are lost, nil if none are.
 	Store error
 }
 
-// SourceHealth is the health of a source.
+// SourceHealth is a source's health.
 type SourceHealth struct {
 	Name string
 	// Ready means that the source has delivered all its pods.
@@ -48,7 +48,7 @@ type SourceHealth struct {
 	waits string
 }
 
-// A SyncFailure is a pod whose work fails, or takes more than 10 min, beyond the deadline of a stop.
+// A SyncFailure is a pod whose work fails, or takes more than 10 min, beyond a stop's deadline.
 type SyncFailure struct {
 	UID types.UID
 	// Name is namespace/name, empty if only the runtime knows the pod.

@@ -107,7 +107,7 @@ func (h *housekeeper) stop(p pleg.Pod) {
 	}
 }
 
-// hasCreated reports whether the runtime showed, after the pod was stopped, a container of the pod that was
+// hasCreated reports whether the runtime showed, after the pod was stopped, a container in the pod that was
 // created and not started.
 func (h *housekeeper) hasCreated(p pleg.Pod, stoppedAt time.Time) bool {
 	status := h.table.lastStatus(p.UID)
@@ -135,7 +135,7 @@ func (h *housekeeper) removeOrphans(desired desiredPods, pods []pleg.Pod) {
 	}
 }
 
-// hasProcesses reports whether a container of a pod runs, or may run or start.
+// hasProcesses reports whether a container in a pod runs, or may run or start.
 func (h *housekeeper) hasProcesses(p pleg.Pod) bool {
 	status := h.table.lastStatus(p.UID)
 	return p.Running && (status == nil || slices.ContainsFunc(status.Containers, func(c runtime.ContainerStatus) bool {

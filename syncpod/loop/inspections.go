@@ -34,7 +34,7 @@ func (l inspections) PodStatus(ctx context.Context, uid types.UID, prev *runtime
 	return status, err
 }
 
-// workStatuses provides the statuses of pods to the workers before a sync.
+// workStatuses provides pod statuses to the workers before a sync.
 type workStatuses struct{ loop *Loop }
 
 var _ podworkers.StatusSource = workStatuses{}

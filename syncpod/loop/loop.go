@@ -39,8 +39,8 @@ type Loop struct {
 	ran        atomic.Bool
 	// children are the goroutines that Run has started.
 	children sync.WaitGroup
-	// storeErr is why the stored statuses, or the records of pods, could not be read. The table's mu
-	// guards it.
+	// storeErr is why the stored statuses, or pod records, could not be read. The table's mu guards
+	// it.
 	storeErr error
 }
 
@@ -109,12 +109,11 @@ func (l *Loop) assemble() error {
 	return nil
 }
 
-// Run keeps the pods running until ctx ends. Then it detaches: it stops working and leaves the pods
-// as they are, for the next agent to adopt. To stop them first, call Drain. Run returns when
-// everything it has started has returned; requests to the runtime end with ctx, except that stops
-// of sandboxes have up to Sync.Limits.CleanupTimeout to complete, and interrupted steps are undone. Records have one more
-// second. Then queued events are recorded, as many as possible in 2 s; a call of Sync.Events that
-// does not return is abandoned.
+// Run keeps the pods running until ctx ends. Then it detaches: it stops working and leaves the pods as they are, for the
+// next agent to adopt. To stop them first, call Drain. Run returns when everything it has started has returned; requests
+// to the runtime end with ctx, except that sandbox stops have up to Sync.Limits.CleanupTimeout to complete, and
+// interrupted steps are undone. Records have one more second. Then queued events are recorded, as many as possible in
+// 2 s; a call to Sync.Events that does not return is abandoned.
 //
 // Run can be called only once: sources run once, and the memory of unattended pods is outdated. A
 // new Loop starts from the runtime and the Store.
@@ -159,7 +158,7 @@ func (l *Loop) Run(ctx context.Context) error {
 	}
 }
 
-// pendingStops are the stops of sandboxes that outlive the contexts of their callers.
+// pendingStops are the stops of sandboxes that outlive their callers' contexts.
 type pendingStops interface {
 	CancelPending()
 	Wait()
@@ -188,10 +187,9 @@ func (l *Loop) runPart(ctx context.Context, i int) error {
 
 // Drain stops all pods, each within its own grace period, and returns when nothing of them runs and
 // all are cleaned up, or when ctx ends; new pods are not accepted from now on. The last status of
-// each pod then describes the stopped pod; the phase of a static pod, which the next agent starts
-// again, does not change. Run must be running, and should be ended afterwards. Draining is not
-// persisted: the next agent starts the pods again, except those that have finished by their restart
-// policy.
+// each pod then describes the stopped pod; a static pod's phase, which the next agent starts again,
+// does not change. Run must be running, and should be ended afterwards. Draining is not persisted:
+// the next agent starts the pods again, except those that have finished by their restart policy.
 //
 // If the Store cannot delete their statuses, no pod is stopped, and Drain returns the errors. If
 // ctx ends first, the pods stop nevertheless: the error wraps the cause, and says how many remain

@@ -14,7 +14,7 @@ type notices struct {
 	events syncpod.EventRecorder // nil if the embedder has none
 }
 
-// log returns the logger of a pod's lines.
+// log returns a pod's line logger.
 func (n notices) log(pod *v1.Pod) logr.Logger { return podref.Log(n.logger, pod) }
 
 // podEvent records a warning about a pod.

@@ -14,7 +14,7 @@ import (
 	"github.com/podsync/podsync/syncpod"
 )
 
-// observer records the progress of the work, and calls the embedder's observer.
+// observer records the work's progress, and calls the embedder's observer.
 type observer struct {
 	loop *Loop
 	next podworkers.Observer

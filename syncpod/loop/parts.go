@@ -40,14 +40,14 @@ type Part interface {
 
 // A Host is the Loop as its parts see it. Its methods may be called concurrently.
 type Host interface {
-	// RuntimeShouldBeRemoved reports whether the dead containers and the sandboxes of a pod may be removed,
-	// and ContentShouldBeRemoved whether its volumes and logs may be removed. For an unknown pod both report
+	// RuntimeShouldBeRemoved reports whether the dead containers and a pod's sandboxes may be removed, and
+	// ContentShouldBeRemoved whether its volumes and logs may be removed. For an unknown pod both report
 	// true once all sources have delivered their pods.
 	RuntimeShouldBeRemoved(pod types.UID) bool
 	ContentShouldBeRemoved(pod types.UID) bool
 	// Pods returns the pods as Loop.Pods does.
 	Pods() []Pod
-	// State returns the state of a pod in the workers.
+	// State returns a pod's state in the workers.
 	State(pod types.UID) podworkers.PodState
 	// KillPod stops a pod as Loop.KillPod does.
 	KillPod(ctx context.Context, pod types.UID, stop podworkers.StopRequest) error

@@ -54,7 +54,7 @@ func (l *Loop) Pods() []Pod {
 	})
 }
 
-// Explain describes, for people, the stage of a pod on the node, what happens next to it and to each of its
+// Explain describes, for people, a pod's stage on the node, what happens next to it and to each of its
 // containers, why, and what that waits for. The texts may change.
 func (l *Loop) Explain(uid types.UID) string {
 	state := l.workers.State(uid)
@@ -77,6 +77,6 @@ func silence(h pleg.Health) string {
 		h.Since.UTC().Format(time.RFC3339), h.At.Sub(h.Since).Round(time.Second), foreign.Error(h.Err))
 }
 
-// Cache returns the cache with the last observed statuses of pods in the runtime. It is the cache of
-// Config.Watch. The caller must not modify it.
+// Cache returns the cache with the last observed pod statuses in the runtime. It is
+// Config.Watch's cache. The caller must not modify it.
 func (l *Loop) Cache() *runtime.Cache { return l.config.Cache }

@@ -51,9 +51,9 @@ func (p Preview) Changes() bool {
 	return p.Objects || slices.ContainsFunc(p.Pods, func(pod PodEffect) bool { return pod.Effect > actions.Waits })
 }
 
-// Preview returns what the Loop would do if the named source delivered this snapshot now: the next step of each
-// container, as the decision on its pod would have it. It acts on nothing. It uses the last statuses of the runtime, and
-// does not ask Config.Admission.
+// Preview returns what the Loop would do if the named source delivered this snapshot now: each container's next step, as
+// the decision on its pod would have it. It acts on nothing. It uses the runtime's last statuses, and does not ask
+// Config.Admission.
 func (l *Loop) Preview(name string, s source.Snapshot) Preview {
 	next := l.sources.with(name, s).desired()
 	pods := l.watcher.Pods()
@@ -78,7 +78,7 @@ func (l *Loop) Preview(name string, s source.Snapshot) Preview {
 }
 
 // PreviewStored returns the same for the pods that an agent has recorded, all of this source, if the next agent has only
-// this source. It knows no back-offs and no results of probes.
+// this source. It knows no back-offs and no probe results.
 func PreviewStored(statuses []store.Status, name string, s source.Snapshot) Preview {
 	known := map[types.UID]*knownPod{}
 	for _, r := range statuses {
@@ -200,7 +200,7 @@ func (k *knownPod) effect(e *PodEffect, w desiredPod) {
 	}
 }
 
-// replacedBy describes the next version of a static pod.
+// replacedBy describes a static pod's next version.
 func (k *knownPod) replacedBy(e *PodEffect, w desiredPod) {
 	e.Effect, e.Reason = actions.Starts, "its manifest changed"
 	has := map[string]bool{}

@@ -13,13 +13,14 @@ import (
 	"github.com/podsync/podsync/syncpod/store"
 )
 
-// reader uses the statuses of an earlier agent for the first inspection of each pod.
+// reader uses the statuses from an earlier agent for each pod's first
+// inspection.
 type reader struct {
 	pleg.Reader
 	before *seenBefore
 }
 
-// List returns after the statuses of an earlier agent were loaded, because inspections depend on them.
+// List returns after an earlier agent's statuses were loaded, because inspections depend on them.
 func (r reader) List(ctx context.Context) ([]*podreader.ListedPod, error) {
 	pods, err := r.Reader.List(ctx)
 	if err == nil {
@@ -54,8 +55,8 @@ func (r reader) seen(status *runtime.PodStatus, err error) (*runtime.PodStatus, 
 
 // seenBefore holds the statuses that an earlier agent has recorded, until this agent has inspected
 // each pod. The status of a sandbox or container stays valid while its state is the same, as with
-// this agent's own statuses; IDs are not reused. So a restart of the agent does not inspect
-// everything again.
+// this agent's own statuses; IDs are not reused. So an agent restart does not inspect everything
+// again.
 type seenBefore struct {
 	// known is closed when all readable statuses are loaded.
 	known chan struct{}
@@ -88,7 +89,7 @@ func (s *seenBefore) await(ctx context.Context) error {
 	}
 }
 
-// of returns the recorded status of a pod, nil if there is none.
+// of returns a pod's recorded status, nil if there is none.
 func (s *seenBefore) of(uid types.UID) *runtime.PodStatus {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -111,7 +111,7 @@ func deleted(pod *v1.Pod) *v1.Pod {
 	return &copied
 }
 
-// update passes on the changed pods, and returns the new ones in the order of their creation.
+// update passes on the changed pods, and returns the new ones ordered by their creation.
 func (r *reconciler) update(desired desiredPods) (additions []desiredPod) {
 	r.table.mu.Lock()
 	defer r.table.mu.Unlock()
@@ -146,7 +146,7 @@ func (r *reconciler) update(desired desiredPods) (additions []desiredPod) {
 	return additions
 }
 
-// add adds a new pod. An earlier agent may have left running containers of it. A rejected pod is
+// add adds a new pod. An earlier agent may have left running containers in it. A rejected pod is
 // added as finished: it is cleaned up once, whatever its source does (kubernetes #118472).
 func (r *reconciler) add(w desiredPod, running bool) {
 	uid := w.pod.UID
@@ -199,8 +199,8 @@ func (r *reconciler) refused(pod *v1.Pod, why *syncpod.Rejection) *v1.Pod {
 	return &failed
 }
 
-// withoutOtherVersions returns the new pods except some static ones: if a pod of the same name runs that may be
-// an orphan, its source has not delivered yet which of the two it wants. The new pod then waits until the
+// withoutOtherVersions returns the new pods except some static ones: if a pod with the same name runs that may
+// be an orphan, its source has not delivered yet which of the two it wants. The new pod then waits until the
 // source has delivered, or until the other pod has ended.
 func (r *reconciler) withoutOtherVersions(additions []desiredPod, desired desiredPods, pods []pleg.Pod) []desiredPod {
 	r.table.mu.Lock()

@@ -33,7 +33,7 @@ type remover struct {
 	// fresh returns the status of a pod from a read since the given time.
 	fresh func(ctx context.Context, uid types.UID, since time.Time) (*runtime.PodStatus, error)
 	// removals are slots for removing pods from the runtime, and deletions those for deleting
-	// records of pods.
+	// pod records.
 	removals, deletions chan struct{}
 }
 
@@ -118,9 +118,9 @@ func (r remover) removeSandboxes(ctx context.Context, status *runtime.PodStatus)
 	return nil
 }
 
-// deleteRecords deletes the directory of a pod, its record and its status. The directory may be
-// large: after removalTimeout the deletion is unfinished, other pods get the slot, and the next
-// try continues. The error does not say that: a part of the deletion may have timeouts of its own.
+// deleteRecords deletes a pod's directory, its record and its status. The directory may be large:
+// after removalTimeout the deletion is unfinished, other pods get the slot, and the next try
+// continues. The error does not say that: a part of the deletion may have its own timeouts.
 func (r remover) deleteRecords(ctx context.Context, uid types.UID) (unfinished bool, err error) {
 	release, err := take(ctx, r.deletions)
 	if err != nil {

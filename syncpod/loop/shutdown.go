@@ -15,7 +15,7 @@ import (
 	"github.com/podsync/podsync/syncpod/shutdown"
 )
 
-// shutdownSlack is how long the end of a pod may exceed its time.
+// shutdownSlack is how long a pod's end may exceed its time.
 const shutdownSlack = 2 * time.Second
 
 // Shutdown stops all pods because the node is about to shut down, in groups by priority and each
@@ -81,7 +81,7 @@ func (l *Loop) forgetStatic(ctx context.Context, pods []*v1.Pod) error {
 	return errors.Join(errs...)
 }
 
-// stopGroup stops the pods of a group, and returns when they have stopped or their time has passed.
+// stopGroup stops a group's pods, and returns when they have stopped or their time has passed.
 // Errors are reported at the end, for all pods that are still stopping.
 func (l *Loop) stopGroup(ctx context.Context, group shutdown.Group) {
 	ctx, cancel := context.WithTimeout(ctx, group.GracePeriod)

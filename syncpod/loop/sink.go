@@ -14,11 +14,11 @@ import (
 	statusstore "github.com/podsync/podsync/syncpod/store"
 )
 
-// sink receives the statuses of pods, stores them, and passes them on to the embedder. Neither
-// depends on the success of the other (virtual-kubelet #938).
+// sink receives pod statuses, stores them, and passes them on to the embedder. Neither depends
+// on the success of the other (virtual-kubelet #938).
 type sink struct {
 	*podStates
-	// seen returns the last status of a pod in the runtime.
+	// seen returns a pod's last status in the runtime.
 	seen  func(types.UID) *runtime.PodStatus
 	store statusstore.Store
 	next  syncpod.StatusSink // nil if the embedder has none
@@ -36,9 +36,9 @@ func (s sink) KeepPodStatus(ctx context.Context, pod *v1.Pod, status *v1.PodStat
 // repeatTimeout bounds a delivery, as a Syncer's are.
 const repeatTimeout = 5 * time.Second
 
-// repeat delivers the status of a pod that the Syncer has not delivered, if there is one. It is
-// called after the Syncer's work: the stored status of an earlier agent may be older than the one that
-// the agent reported.
+// repeat delivers the status of a pod that the Syncer has not delivered, if there is one. It is called
+// after the Syncer's work: an earlier agent's stored status may be older than the one that the agent
+// reported.
 func (s sink) repeat(ctx context.Context, pod *v1.Pod) error {
 	state := s.get(pod.UID)
 	if !state.undelivered || state.status == nil || ctx.Err() != nil {

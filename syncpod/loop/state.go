@@ -14,10 +14,10 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// podStates holds the state of each pod in addition to its definition: its reported status, and the
-// progress of the work on it. A pod that the workers do not know has a state if an earlier agent
-// has left records of it. The workers report changes also while podTable.mu is held, so it has a
-// lock of its own, which is held only briefly and never across a call.
+// podStates holds each pod's state in addition to its definition: its reported status, and the
+// work's progress on it. A pod that the workers do not know has a state if an earlier agent has
+// left records for it. The workers report changes also while podTable.mu is held, so it has its
+// own lock, which is held only briefly and never across a call.
 type podStates struct {
 	mu   sync.Mutex
 	pods map[types.UID]*podState
@@ -25,7 +25,7 @@ type podStates struct {
 	ends uint64
 }
 
-// A podState is the state of one pod.
+// A podState is one pod's state.
 type podState struct {
 	// status is the last reported one, or the one recorded by an earlier agent, nil if there is
 	// none.
@@ -48,7 +48,7 @@ type podState struct {
 	// undone.
 	acted  bool
 	leaves error
-	// err is the error of the last call. held joins the failures that it did not retry because
+	// err is the last call's error. held joins the failures that it did not retry because
 	// their back-off has not ended.
 	err, held error
 	// since is when the pod last had neither of the two errors.
@@ -63,7 +63,7 @@ type podState struct {
 	sandboxesStopped []string
 }
 
-// of returns the state of a pod. It must be called with mu held.
+// of returns a pod's state. It must be called with mu held.
 func (s *podStates) of(uid types.UID) *podState {
 	state := s.pods[uid]
 	if state == nil {
@@ -73,7 +73,7 @@ func (s *podStates) of(uid types.UID) *podState {
 	return state
 }
 
-// get returns the state of a pod.
+// get returns a pod's state.
 func (s *podStates) get(uid types.UID) podState {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -83,7 +83,7 @@ func (s *podStates) get(uid types.UID) podState {
 	return podState{}
 }
 
-// update changes the state of a pod.
+// update changes a pod's state.
 func (s *podStates) update(uid types.UID, change func(*podState)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -94,7 +94,7 @@ func (s *podStates) update(uid types.UID, change func(*podState)) {
 	}
 }
 
-// removalBegan records the beginning of the removal of a pod.
+// removalBegan records the beginning of a pod's removal.
 func (s *podStates) removalBegan(w podworkers.Work) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -143,7 +143,7 @@ func (s *podStates) uids() []types.UID {
 	return slices.Sorted(maps.Keys(s.pods))
 }
 
-// over reports whether the last reported phase of the pod is terminal.
+// over reports whether the pod's last reported phase is terminal.
 func (s *podState) over() bool { return s.status != nil && runtime.IsTerminal(s.status.Phase) }
 
 // ends reports whether nothing of the pod runs any more, or will run.
@@ -168,7 +168,7 @@ func (s *podState) trouble() error {
 	return s.held
 }
 
-// slowWork is how long a call may take, beyond the deadline of a stop, before Health names it.
+// slowWork is how long a call may take, beyond a stop's deadline, before Health names it.
 const slowWork = 10 * time.Minute
 
 // begin records the beginning of work.

@@ -14,7 +14,7 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// podTable holds the pods that the workers have. All changes of the sources reach the workers through it.
+// podTable holds the pods that the workers have. All changes to the sources reach the workers through it.
 type podTable struct {
 	notices
 	workers *podworkers.Workers
@@ -46,7 +46,7 @@ func (t *podTable) find(uid types.UID) *v1.Pod {
 	return nil
 }
 
-// uids returns the pods of the workers, sorted. It must be called with mu held.
+// uids returns the workers' pods, sorted. It must be called with mu held.
 func (t *podTable) uids() []types.UID { return slices.Sorted(maps.Keys(t.pods)) }
 
 // desiredUIDs returns the pods of the workers that sources want. It must be called with
@@ -55,7 +55,7 @@ func (t *podTable) desiredUIDs() []types.UID {
 	return slices.DeleteFunc(t.uids(), func(uid types.UID) bool { return t.pods[uid].desired == nil })
 }
 
-// lastStatus returns the last status of a pod in the runtime, nil if it is unknown.
+// lastStatus returns a pod's last status in the runtime, nil if it is unknown.
 func (t *podTable) lastStatus(uid types.UID) *runtime.PodStatus {
 	status, known, err := t.cache.Newer(uid, time.Time{})
 	if !known || err != nil {
@@ -64,7 +64,7 @@ func (t *podTable) lastStatus(uid types.UID) *runtime.PodStatus {
 	return status
 }
 
-// update passes an update of a pod to the workers. It requires mu to be held.
+// update passes a pod update to the workers. It requires mu to be held.
 func (t *podTable) update(wp *workerPod, u podworkers.Update) {
 	u.Pod = wp.pod
 	if wp.endedBefore {
@@ -83,7 +83,7 @@ func (t *podTable) shorten(wp *workerPod, asked *v1.Pod) {
 	}
 }
 
-// ofSource returns the version of the pod in its source.
+// ofSource returns the pod's version in its source.
 func (t *podTable) ofSource(pod *v1.Pod) *v1.Pod {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -16,7 +16,7 @@ type trust struct {
 	full bool
 	// left are the earlier agent's pods, nil before the runtime was listed.
 	left map[types.UID]types.NamespacedName
-	// unknown are the names of the pods in doubt, sorted.
+	// unknown are the pods' names in doubt, sorted.
 	unknown []string
 }
 
@@ -86,7 +86,7 @@ func (fs *feeds) unknownBeside(uid types.UID) []string {
 	return nil
 }
 
-// names returns the names of the pods in the last snapshot.
+// names returns the pods' names in the last snapshot.
 func (f *feed) names() map[types.NamespacedName]bool {
 	names := map[types.NamespacedName]bool{}
 	for _, pod := range f.snapshot.Pods {

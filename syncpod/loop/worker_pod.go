@@ -23,7 +23,7 @@ type workerPod struct {
 	restartRequested bool
 	// endedBefore means that the pod had finished, or was rejected, before its first update. The workers finish a
 	// static pod that was never synced without a call, as a kubelet does. So they receive this pod as a pod without a
-	// source: the remains of an earlier agent must be cleaned up (kubernetes #105527), and its end reported.
+	// source: an earlier agent's remains must be cleaned up (kubernetes #105527), and its end reported.
 	endedBefore bool
 }
 

@@ -12,8 +12,8 @@ const (
 	// maxAnswers and maxAnswersOfUser limit the size of the responses that callers have not read yet, in bytes, of all
 	// users and of one. A single larger response is rejected, too.
 	maxAnswers, maxAnswersOfUser = 128 << 20, 64 << 20
-	// answerPart is the size of the chunks in which a response is buffered, in bytes. A chunk that
-	// was sent is freed immediately.
+	// answerPart is the chunks' size in which a response is buffered, in bytes. A chunk that was
+	// sent is freed immediately.
 	answerPart = 32 << 10
 	// maxEncoding is the maximum number of concurrent encodings.
 	maxEncoding = 2
@@ -31,7 +31,8 @@ type answers struct {
 	ofUser map[string]int
 }
 
-// reserve counts n more bytes of a user, and reports whether there is room for them.
+// reserve counts n more bytes from a user, and reports whether there is room for
+// them.
 func (a *answers) reserve(user string, n int) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -52,8 +53,8 @@ func (a *answers) release(user string, n int) {
 	}
 }
 
-// An answer is an http.ResponseWriter that buffers the response of a handler. The response is sent after the handler
-// has returned, so that the resources of the handler are not held while the caller reads.
+// An answer is an http.ResponseWriter that buffers a handler's response. The response is sent after the handler has
+// returned, so that the handler's resources are not held while the caller reads.
 type answer struct {
 	all      *answers
 	user     string

@@ -6,7 +6,7 @@ import (
 	"net/http"
 )
 
-// User is the user of a request.
+// User is a request's user.
 type User struct {
 	Name, UID string
 	Groups    []string
@@ -20,12 +20,12 @@ type Attributes struct {
 	Verb string
 	// APIVersion is v1, and Resource is nodes.
 	APIVersion, Resource, Subresource string
-	// Name is the name of the node, Path the path of the request.
+	// Name is the node's name, Path the request's path.
 	Name, Path string
 }
 
-// An Authenticator identifies the user of a request: by its certificate, or by a token that a TokenReview checks. It
-// is called concurrently.
+// An Authenticator identifies a request's user: by its certificate, or by a token that a TokenReview checks. It is
+// called concurrently.
 type Authenticator interface {
 	// AuthenticateRequest returns the user, and false if the request does not identify a user. An
 	// error means the same, and is logged.
@@ -45,7 +45,7 @@ var ErrBusy = errors.New("too many requests are waiting to be authenticated or a
 // trusted marks requests on a connection whose users may do everything.
 type trusted struct{}
 
-// userKey is the key of the User in the context of a request.
+// userKey is the key of the User in a request's context.
 type userKey struct{}
 
 // callerOf returns the user of a request that was admitted, and userOf its name.
@@ -92,7 +92,7 @@ func busy(w http.ResponseWriter) {
 	http.Error(w, "Too Many Requests", http.StatusTooManyRequests)
 }
 
-// authorize checks the subresources of a route; permission for one of them suffices.
+// authorize checks a route's subresources; permission for one of them suffices.
 func (s *Server) authorize(w http.ResponseWriter, r *http.Request, route route, user User) bool {
 	a := Attributes{User: user, Verb: route.verb(r.Method), APIVersion: "v1", Resource: "nodes", Name: s.config.NodeName, Path: r.URL.Path}
 	for _, subresource := range route.subresources {
@@ -116,7 +116,7 @@ func (s *Server) authorize(w http.ResponseWriter, r *http.Request, route route, 
 	return false
 }
 
-// verb returns the verb of a request, as the Kubernetes API names it.
+// verb returns a request's verb, as the Kubernetes API names it.
 func (r route) verb(method string) string {
 	if r.acts {
 		return "create"

@@ -29,7 +29,7 @@ type measure struct {
 
 const nanos, whole = 1e9, 1
 
-// measures returns the measures in the order of their names.
+// measures returns the measures sorted by name.
 func measures() []measure {
 	return []measure{
 		{"container_cpu_cfs_periods_total", "counter", "Enforcement periods in which the group ran", func(d *stats.Detail) (*uint64, float64) { return d.Periods, whole }},
@@ -82,7 +82,7 @@ func cadvisor(details []stats.Detail, failed bool) []byte {
 	return join(append(families, interfaces(details)...)...)
 }
 
-// devices returns the families of disks.
+// devices returns disk families.
 func devices(details []stats.Detail) []*family {
 	list := []*family{
 		{name: "container_fs_reads_bytes_total", kind: "counter", help: "Bytes read from a disk"}, {name: "container_fs_reads_total", kind: "counter", help: "Reads from a disk"},
@@ -120,7 +120,8 @@ func interfaces(details []stats.Detail) []*family {
 	return list
 }
 
-// labelsOf returns the labels of cAdvisor, after those in more. The path of the cgroup distinguishes two pods of one name.
+// labelsOf returns the labels of cAdvisor, after those in more. The path of the cgroup distinguishes two pods with one
+// name.
 func labelsOf(d *stats.Detail, more string) string {
 	return `{` + more + `container="` + escape(d.Container) + `",id="` + escape(d.Path) + `",image="` + escape(d.Image) + `",name="` + escape(d.ID) +
 		`",namespace="` + escape(d.Namespace) + `",pod="` + escape(d.Pod) + `"}`

@@ -1,5 +1,5 @@
-// Package server serves the HTTP API of a kubelet for the pods of an agent: kubectl logs, exec,
-// attach and port-forward use it, through an API server or directly.
+// Package server serves the HTTP API of a kubelet for an agent's pods: kubectl logs, exec, attach
+// and port-forward use it, through an API server or directly.
 //
 // A [Server] is an http.Handler for a loop.Loop and a client of the runtime. It opens no port and
 // starts nothing before the first request; the embedder chooses how to serve it, and with which
@@ -45,17 +45,14 @@
 //
 // # Streams
 //
-// For exec, attach and port-forward the server requests a URL from the runtime, and proxies the
-// connection unchanged, in both directions: SPDY 3.1, or WebSocket with the protocols that the
-// runtime supports. WebSocket protocols of kubectl that runtimes do not support are translated to
-// SPDY, as in a kubelet since v1.36 (KEP-4006): v5.channel.k8s.io, which can signal the end of the
-// input, and SPDY tunnelled in messages, for ports. An API server translates itself and requests
-// SPDY, unless the node's status declares the feature ExtendWebSocketsToKubelet. The caller's
-// credentials are not passed on. A stream ends with the request's context, and after
-// Config.StreamIdleTimeout without data. At most 512 streams are open at a time: 384 of one user,
-// 352 to the pods of one namespace, 320 to one pod, and of one user to one namespace five times as
-// many as the user has left. Logs count as streams. Beyond a limit the response is 429 and names
-// the limit. A redirect of the runtime causes a 502.
+// For exec, attach and port-forward the server requests a URL from the runtime, and proxies the connection unchanged, in both
+// directions: SPDY 3.1, or WebSocket with the protocols that the runtime supports. WebSocket protocols of kubectl that runtimes
+// do not support are translated to SPDY, as in a kubelet since v1.36 (KEP-4006): v5.channel.k8s.io, which can signal the input's
+// end, and SPDY tunnelled in messages, for ports. An API server translates itself and requests SPDY, unless the node's status
+// declares the feature ExtendWebSocketsToKubelet. The caller's credentials are not passed on. A stream ends with the request's
+// context, and after Config.StreamIdleTimeout without data. At most 512 streams are open at a time: 384 of one user, 352 to one
+// namespace's pods, 320 to one pod, and of one user to one namespace five times as many as the user has left. Logs count as
+// streams. Beyond a limit the response is 429 and names the limit. A redirect of the runtime causes a 502.
 //
 // # Authorization
 //

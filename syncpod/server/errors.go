@@ -30,7 +30,7 @@ func disabled(what string) error {
 	return &statusError{http.StatusMethodNotAllowed, errors.New(what + " are not served by this agent")}
 }
 
-// fromRuntime converts an error of the runtime to a status by its class.
+// fromRuntime converts a runtime error to a status by its class.
 func fromRuntime(err error) error {
 	err = cri.Classify(err)
 	return &statusError{codeOf(err), err}

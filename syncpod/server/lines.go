@@ -12,14 +12,15 @@ import (
 )
 
 const (
-	// lineInterval is the time between two lines of a user about the same event.
+	// lineInterval is the time between two lines from a user about the same
+	// event.
 	lineInterval = 10 * time.Second
-	// maxLineKeys is how many users and events have lines of their own in an interval. All others
+	// maxLineKeys is how many users and events have their own lines in an interval. All others
 	// share one line.
 	maxLineKeys = 1024
 )
 
-// A lineKey is an event of a user. Peers that are not authenticated have the empty name.
+// A lineKey is a user event. Peers that are not authenticated have the empty name.
 type lineKey struct{ user, event string }
 
 // lines limits the log lines that requests cause, and counts those that are dropped.
@@ -64,8 +65,8 @@ func (l *lines) next(key lineKey, now time.Time) (leftOut int, write bool) {
 	return leftOut, true
 }
 
-// line returns the logger for a line about an event of a user. It is silent if the user had a line about this event
-// a short time ago. The line has the number of omitted lines.
+// line returns the logger for a line about a user event. It is silent if the user had a line about this event a
+// short time ago. The line has the number of omitted lines.
 func (s *streamer) line(user, event string) logr.Logger {
 	leftOut, write := s.lines.next(lineKey{user, event}, time.Now())
 	switch {
@@ -77,13 +78,13 @@ func (s *streamer) line(user, event string) logr.Logger {
 	return s.log
 }
 
-// note writes the line of a request that shows more than the state of the node. Its path is escaped.
+// note writes the line of a request that shows more than the node's state. Its path is escaped.
 func (s *Server) note(r *http.Request) {
 	user := callerOf(r)
 	s.line(user.Name, r.Pattern).Info("Request is answered", append(userValues(r, user), "method", r.Method, "path", r.URL.EscapedPath())...)
 }
 
-// userValues returns the values of log lines that name the user of a request.
+// userValues returns the values of log lines that name a request's user.
 func userValues(r *http.Request, user User) []any {
 	return []any{"user", oneLine(user.Name), "uid", oneLine(user.UID), "address", r.RemoteAddr}
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/podsync/podsync/runtime/logs"
 )
 
-// serveLogs prints the log of a container.
+// serveLogs prints a container's log.
 func (s *Server) serveLogs(w http.ResponseWriter, r *http.Request) error {
 	options, err := logOptions(r.URL.Query())
 	if err != nil {
@@ -49,7 +49,7 @@ func (s *Server) serveLogs(w http.ResponseWriter, r *http.Request) error {
 	return s.printLog(w, r, log, options)
 }
 
-// logPath asks the runtime for the path of an instance's log.
+// logPath asks the runtime for an instance's log path.
 func (s *Server) logPath(r *http.Request, id runtime.ContainerID) (string, error) {
 	resp, err := s.config.Client.ContainerStatus(r.Context(), &runtimeapi.ContainerStatusRequest{ContainerId: id.ID})
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/podsync/podsync/runtime/stats"
 )
 
-// serveMetrics calls the embedder's handler. The agent itself serves only the metrics of resources.
+// serveMetrics calls the embedder's handler. The agent itself serves only resource metrics.
 func (s *Server) serveMetrics(a *answer, r *http.Request) error {
 	if s.config.Metrics == nil {
 		return notFound("there are no metrics at %q", r.URL.Path)
@@ -57,7 +57,7 @@ type family struct {
 	samples          []byte
 }
 
-// exposition returns each family that has a sample, in the order of their names.
+// exposition returns each family that has a sample, sorted by name.
 func exposition(all *stats.Stats, failed bool) []byte {
 	containerCPU := &family{name: "container_cpu_usage_seconds_total", kind: "counter", help: "CPU time that the container has spent, in core-seconds"}
 	containerMemory := &family{name: "container_memory_working_set_bytes", kind: "gauge", help: "Working set of the container in bytes"}

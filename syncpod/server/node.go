@@ -20,7 +20,7 @@ func (s *Server) serveConfigz(a *answer, r *http.Request) error {
 	return s.writeJSON(a, r, s.config.Configz)
 }
 
-// serveNodeLogs serves a file below the directory of the node's logs, or lists a directory.
+// serveNodeLogs serves a file below the node's log directory, or lists a directory.
 func (s *Server) serveNodeLogs(w http.ResponseWriter, r *http.Request) error {
 	if s.config.NodeLogs == "" {
 		return disabled("logs of the node")
@@ -40,7 +40,7 @@ type regularFS struct{ root *os.Root }
 // maxNames is the maximum number of names that the listing of a directory has.
 const maxNames = 10_000
 
-// A shortDir lists only the first names of a directory, because a container may create more than fit in memory.
+// A shortDir lists only a directory's first names, because a container may create more than fit in memory.
 type shortDir struct{ *os.File }
 
 // ReadDir returns the first names, whatever their number.

@@ -33,7 +33,7 @@ func (s *Server) pod(r *http.Request) (*loop.Pod, error) {
 	return found, nil
 }
 
-// container returns the pod and the name of the container in a path.
+// container returns the pod and the container's name in a path.
 func (s *Server) container(r *http.Request) (*loop.Pod, string, error) {
 	pod, err := s.pod(r)
 	if err != nil {
@@ -123,7 +123,7 @@ func noInstance(c *v1.ContainerStatus, pod string, previous bool) error {
 	return badRequest("container %q in pod %q is waiting to start - no logs yet", c.Name, pod)
 }
 
-// servePods serves the pods of the agent with their statuses.
+// servePods serves the agent's pods with their statuses.
 func (s *Server) servePods(a *answer, r *http.Request) error {
 	return s.encode(r, func() error {
 		pods := s.config.Agent.Pods()

@@ -21,7 +21,7 @@ const maxRefusal = 64 << 10
 var secretHeaders = []string{"Authorization", "Cookie", "Proxy-Authorization"}
 
 const (
-	// frontProxy is the prefix of the headers in which a front proxy passes the user.
+	// frontProxy is the headers' prefix in which a front proxy passes the user.
 	frontProxy = "X-Remote-"
 	// bearerProtocol is the prefix of a WebSocket protocol that is in fact the caller's token.
 	bearerProtocol = "base64url.bearer.authorization.k8s.io."

@@ -11,11 +11,11 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// maxRunOutput is the room reserved for the output of a command before it runs, in bytes: as much
-// as a cri.Client receives, and a chunk for the text before it.
+// maxRunOutput is the room reserved for a command's output before it runs, in bytes: as much as a
+// cri.Client receives, and a chunk for the text before it.
 const maxRunOutput = 1<<20 + answerPart
 
-// serveRun returns the output of a command. If there is no room for the output, the command does not run.
+// serveRun returns a command's output. If there is no room for the output, the command does not run.
 func (s *Server) serveRun(a *answer, r *http.Request) error {
 	command := strings.Fields(r.URL.Query().Get("cmd"))
 	if len(command) == 0 {
@@ -54,7 +54,7 @@ func (s *Server) serveRun(a *answer, r *http.Request) error {
 	return err
 }
 
-// serveCheckpoint makes the runtime write a checkpoint of a container, and returns its path.
+// serveCheckpoint makes the runtime write a container checkpoint, and returns its path.
 func (s *Server) serveCheckpoint(a *answer, r *http.Request) error {
 	if s.config.Checkpoints == "" {
 		return disabled("checkpoints")

@@ -34,7 +34,7 @@ type Config struct {
 	Agent Agent
 	// Client is the agent's connection to the runtime. Required.
 	Client *cri.Client
-	// NodeName is the name of the node for the Authorizer and for /stats/summary.
+	// NodeName is the node's name for the Authorizer and for /stats/summary.
 	NodeName string
 
 	// Authenticator identifies users, Authorizer decides what they may do. Default: every request
@@ -50,11 +50,11 @@ type Config struct {
 	// *csi.Manager. It must return soon, also if a volume does not respond, and when ctx ends. Default: volumes are not
 	// reported.
 	VolumeStats func(ctx context.Context) []volume.Stats
-	// Metrics serves /metrics and /metrics/probes. Package modules/prometheus, a module of its own,
+	// Metrics serves /metrics and /metrics/probes. Package modules/prometheus, its own module,
 	// provides one. Default: the paths do not exist.
 	Metrics http.Handler
-	// Timeline serves /timeline, the history of each pod. A *timeline.Timeline implements it. Default:
-	// the path does not exist.
+	// Timeline serves /timeline, each pod's history. A *timeline.Timeline implements it. Default: the
+	// path does not exist.
 	Timeline http.Handler
 	// Plan serves POST /plan: what the manifests in the request would change. It must not change anything, and must bound
 	// what it reads. Default: the path does not exist.
@@ -66,8 +66,8 @@ type Config struct {
 	// NodeLogs is the absolute path of the directory of the node's own logs, which /logs serves,
 	// except links that lead out of it. Default: not served.
 	NodeLogs string
-	// Checkpoints is the absolute path of the directory for checkpoints of containers. They contain
-	// the container's memory. Default: no checkpoints.
+	// Checkpoints is the absolute path of the directory for container checkpoints. They contain the
+	// container's memory. Default: no checkpoints.
 	Checkpoints string
 
 	// NoDebugging rejects, with 405, everything that acts in containers or prints their logs, and

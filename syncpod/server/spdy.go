@@ -20,8 +20,8 @@ import (
 const (
 	// processProtocol is the protocol of a process's streams over SPDY.
 	processProtocol = "v4.channel.k8s.io"
-	// closeProtocol is the WebSocket protocol that can signal the end of the input. The streaming
-	// servers of runtimes do not support it.
+	// closeProtocol is the WebSocket protocol that can signal the input's end. The streaming
+	// runtime servers do not support it.
 	closeProtocol = "v5.channel.k8s.io"
 	// tunnelPrefix is the prefix of the protocols that tunnel SPDY in WebSocket messages.
 	tunnelPrefix = spdy.Protocol + "+"
@@ -29,7 +29,7 @@ const (
 	protocolHeader = "X-Stream-Protocol-Version"
 )
 
-// endTime is how long a caller may take to disconnect after the end of the stream.
+// endTime is how long a caller may take to disconnect after the stream's end.
 const endTime = 10 * time.Second
 
 // offers returns the protocols of a caller that requests a WebSocket.
@@ -117,9 +117,8 @@ func (s *streamer) accept(w http.ResponseWriter, r *http.Request, protocol strin
 	return ws, conn, nil
 }
 
-// announceEnd sends the end of the stream to the caller, and disconnects the caller after endTime. Until then
-// the connection is read: if a connection is closed with unread data, the last data
-// sent on it is lost.
+// announceEnd sends the stream's end to the caller, and disconnects the caller after endTime. Until then the
+// connection is read: if a connection is closed with unread data, the last data sent on it is lost.
 func announceEnd(ws *websocket.Conn, conn net.Conn) {
 	_ = ws.CloseWrite() // it fails if the caller has disconnected
 	_ = conn.SetReadDeadline(time.Now().Add(endTime))
@@ -150,8 +149,8 @@ func (s *streamer) tunnel(w http.ResponseWriter, r *http.Request, location strin
 	return nil
 }
 
-// unwrap writes the contents of messages until the caller disconnects. Data that the runtime no
-// longer reads is lost.
+// unwrap writes message contents until the caller disconnects. Data that the runtime no longer
+// reads is lost.
 func unwrap(runtime io.Writer, ws *websocket.Conn) {
 	for {
 		piece, _, _, err := ws.ReadPiece()

@@ -26,7 +26,7 @@ type figures[T any] struct {
 	failed func(error)
 
 	mu      sync.Mutex
-	reading chan struct{} // closed at the end of the read in flight, nil if there is none
+	reading chan struct{} // closed at the read's end in flight, nil if there is none
 	at      time.Time
 	stats   T
 	err     error
@@ -78,7 +78,7 @@ func (f *figures[T]) renew(ctx context.Context, pods func() []*runtime.PodStatus
 	return read, err
 }
 
-// known returns the pods that the runtime has, in the order of their names.
+// known returns the pods that the runtime has, sorted by name.
 func (s *Server) known() []*runtime.PodStatus {
 	cache := s.config.Agent.Cache()
 	var list []*runtime.PodStatus
@@ -155,7 +155,7 @@ type containerSummary struct {
 	RootFS    *podstats.FS     `json:"rootfs,omitempty"`
 }
 
-// serveSummary returns the usage of the node, its pods and containers.
+// serveSummary returns the node's usage, its pods and containers.
 func (s *Server) serveSummary(a *answer, r *http.Request) error {
 	figures, volumes := &s.allStats, s.config.VolumeStats
 	if r.URL.Query().Get("only_cpu_and_memory") == "true" {
@@ -196,7 +196,7 @@ func (s *Server) summarize(all podstats.Stats, volumes map[types.UID][]volumeSum
 	return sum
 }
 
-// summarizeVolumes returns the volumes of each pod, in the order of the list.
+// summarizeVolumes returns each pod's volumes, in the list's order.
 func summarizeVolumes(list []volume.Stats) map[types.UID][]volumeSummary {
 	ofPods := map[types.UID][]volumeSummary{}
 	for i := range list {

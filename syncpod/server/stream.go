@@ -11,7 +11,7 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// streams are the requested streams of a process, from the parameters of the request.
+// streams are the requested streams of a process, from the request's parameters.
 type streams struct{ stdin, stdout, stderr, tty bool }
 
 func streamsOf(q url.Values) (streams, error) {
@@ -47,7 +47,7 @@ func (s *streamer) serveExec(w http.ResponseWriter, r *http.Request) error {
 	return s.connect(w, r, resp.GetUrl(), st)
 }
 
-// serveAttach connects the caller to the process of a container.
+// serveAttach connects the caller to a container's process.
 func (s *streamer) serveAttach(w http.ResponseWriter, r *http.Request) error {
 	st, c, err := s.stream(r)
 	if err != nil {
@@ -80,7 +80,7 @@ func (s *streamer) stream(r *http.Request) (streams, runtime.ContainerID, error)
 	return st, c, err
 }
 
-// servePortForward connects the caller to ports of a pod.
+// servePortForward connects the caller to a pod's ports.
 func (s *streamer) servePortForward(w http.ResponseWriter, r *http.Request) error {
 	if err := upgrades(r); err != nil {
 		return err

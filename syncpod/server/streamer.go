@@ -18,7 +18,7 @@ import (
 	loglines "github.com/podsync/podsync/runtime/foreign/lines"
 )
 
-// StreamRuntime returns the URLs of streams, as a CRI runtime does. A backend that is no runtime serves the URLs with the
+// StreamRuntime returns Stream URLs, as a CRI runtime does. A backend that is no runtime serves the URLs with the
 // streaming server of k8s.io/cri-streaming, or any other server of the protocols.
 type StreamRuntime interface {
 	Exec(context.Context, *runtimeapi.ExecRequest, ...grpc.CallOption) (*runtimeapi.ExecResponse, error)
@@ -33,13 +33,13 @@ type Path struct{ Namespace, Pod, UID, Container string }
 type StreamPods interface {
 	// RunningContainer returns the ID of the running instance of a container.
 	RunningContainer(ctx context.Context, p Path) (runtime.ContainerID, error)
-	// ReadySandbox returns the runtime's ID of the sandbox of a pod.
+	// ReadySandbox returns the runtime's ID of a pod's sandbox.
 	ReadySandbox(ctx context.Context, p Path) (string, error)
 }
 
 // StreamsConfig configures a Streams.
 type StreamsConfig struct {
-	// Runtime returns the URLs of streams, and Pods finds containers. Required.
+	// Runtime returns Stream URLs, and Pods finds containers. Required.
 	Runtime StreamRuntime
 	Pods    StreamPods
 	// IdleTimeout and Transport are Config.StreamIdleTimeout and Config.StreamTransport, with the same defaults.
@@ -110,7 +110,7 @@ func (s *Streams) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.routes.ServeHTTP(w, r)
 }
 
-// WithUser returns a request of a user whom the caller has authenticated.
+// WithUser returns a request from a user whom the caller has authenticated.
 func WithUser(r *http.Request, user User) *http.Request {
 	return r.WithContext(context.WithValue(r.Context(), userKey{}, user))
 }
@@ -129,7 +129,7 @@ type streamer struct {
 	idle time.Duration
 	log  logr.Logger
 	open openStreams
-	// lines limits the log lines of requests.
+	// lines limits the log request lines.
 	lines lines
 }
 

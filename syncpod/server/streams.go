@@ -16,8 +16,8 @@ const (
 	// here, so one namespace, and one pod, must leave some of that user's streams to others. One pod
 	// may have 100 commands and 200 followers at the same time.
 	maxStreams, maxStreamsOfUser, maxStreamsOfNamespace, maxStreamsOfPod = 512, 384, 352, 320
-	// fairShare limits the streams of a user to one namespace: to fairShare times the number that the
-	// user has left. The more namespaces have streams, the fewer each may have, and the next namespace
+	// fairShare limits a user's streams to one namespace: to fairShare times the number that the user
+	// has left. The more namespaces have streams, the fewer each may have, and the next namespace
 	// still gets some. A single namespace may have 320, as many as a pod.
 	fairShare = 5
 )
@@ -52,7 +52,7 @@ type openStreams struct {
 }
 
 // enter counts one more stream in each scope, or returns an error that names the first scope whose
-// limit is reached. The limit of the share follows from what the user has left.
+// limit is reached. The limit for the share follows from what the user has left.
 func (o *openStreams) enter(limits []streamLimit) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -126,7 +126,7 @@ func (s *streamer) enter(r *http.Request, verb string) ([]streamLimit, error) {
 	return limits, nil
 }
 
-// streamValues returns the values of the log lines of a stream.
+// streamValues returns the values of a stream's log lines.
 func streamValues(r *http.Request, verb, container, id string) []any {
 	return append(userValues(r, callerOf(r)),
 		"verb", verb, "pod", r.PathValue("namespace")+"/"+r.PathValue("pod"), "container", container, "id", id)

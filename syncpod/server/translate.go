@@ -15,7 +15,7 @@ import (
 	"github.com/podsync/podsync/runtime/websocket"
 )
 
-// The channels of a process's streams over a WebSocket. The first byte of a message is its channel.
+// The channels of a process's streams over a WebSocket. A message's first byte is its channel.
 const (
 	channelStdin  = 0
 	channelStdout = 1
@@ -26,7 +26,7 @@ const (
 )
 
 const (
-	// maxStatus is the maximum length of the status of a process.
+	// maxStatus is the maximum length of a process's status.
 	maxStatus = 64 << 10
 	// pingInterval is the interval of pings to the runtime, which closes idle connections after
 	// some hours.
@@ -35,7 +35,7 @@ const (
 	openTime = 30 * time.Second
 )
 
-// connect connects the caller to the streams of a process, in a protocol that the runtime supports.
+// connect connects the caller to a process's streams, in a protocol that the runtime supports.
 func (s *streamer) connect(w http.ResponseWriter, r *http.Request, location string, st streams) error {
 	if slices.Contains(offers(r), closeProtocol) {
 		return s.translate(w, r, location, st)
@@ -62,7 +62,7 @@ func (s *streamer) translate(w http.ResponseWriter, r *http.Request, location st
 	return nil
 }
 
-// A translation is the translation of one process's streams.
+// A translation is one process's stream translation.
 type translation struct {
 	runtime  *spdy.Conn
 	caller   *websocket.Conn
@@ -144,7 +144,7 @@ func (t *translation) send() {
 	}
 }
 
-// take forwards a message of the caller, or a piece of one.
+// take forwards a caller message, or a piece of one.
 func (t *translation) take(channel byte, data []byte) error {
 	if channel == channelClose && len(data) == 1 && data[0] == channelStdin {
 		return t.closeInput()
@@ -165,7 +165,7 @@ func (t *translation) closeInput() error {
 	return t.runtime.CloseWrite(stream)
 }
 
-// receive passes on the output of the process, and then its status, and reports whether the caller
+// receive passes on the process's output, and then its status, and reports whether the caller
 // received the status. If the runtime reports no status, the caller's connection breaks, so that
 // the process does not appear to have succeeded.
 func (t *translation) receive() (told bool) {
@@ -194,7 +194,7 @@ func (t *translation) print(channel byte, data []byte) error {
 	return nil
 }
 
-// ended reports whether the status of the process is complete.
+// ended reports whether the process's status is complete.
 func (t *translation) ended() bool { return len(t.status) > 0 && json.Valid(t.status) }
 
 // keepAlive sends pings to the runtime.

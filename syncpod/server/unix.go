@@ -54,10 +54,10 @@ func (s *Server) ServeUnix(ctx context.Context, path string, uids ...int) error 
 }
 
 const (
-	// headerTimeout bounds the time until the header of a request has arrived.
+	// headerTimeout bounds the time until a request's header has arrived.
 	headerTimeout = 30 * time.Second
-	// maxHeader bounds the header of a request, in bytes. The command of an exec is part of the URL, and the
-	// kernel limits each argument to 128 KiB.
+	// maxHeader bounds a request's header, in bytes. An exec's command is part of the URL, and the kernel
+	// limits each argument to 128 KiB.
 	maxHeader = 256 << 10
 	// lastWords is the time that responses have to end when the server shuts down.
 	lastWords = time.Second
@@ -101,7 +101,7 @@ type checkedListener struct {
 	uids []int
 }
 
-// Accept returns the next connection of an allowed user.
+// Accept returns an allowed user's next connection.
 func (l checkedListener) Accept() (net.Conn, error) {
 	for {
 		conn, err := l.AcceptUnix()

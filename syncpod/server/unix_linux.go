@@ -5,7 +5,7 @@ import (
 	"syscall"
 )
 
-// peerUID returns the user of the process at the other end, as the kernel recorded it when the process
+// peerUID returns the process's user at the other end, as the kernel recorded it when the process
 // connected.
 func peerUID(conn *net.UnixConn) (uid int, err error) {
 	raw, err := conn.SyscallConn()

@@ -22,7 +22,7 @@ func inputOf(t *target) env.Input {
 	return env.Input{Pod: t.pod.Spec, Container: t.spec.Name, PodIPs: t.pod.Sandbox.IPs}
 }
 
-// configInput returns the input of the container's configuration.
+// configInput returns the container's configuration input.
 func (s *Starter) configInput(t *target, images pulled, found container.Image, attempt uint32, given device.Allocation, vars []env.Var, mounts container.Mounts) container.Input {
 	sandbox := &t.pod.Sandbox
 	return container.Input{
@@ -113,7 +113,7 @@ func criCDIDevices(a device.Allocation) []*runtimeapi.CDIDevice {
 	return devices
 }
 
-// withDevices returns the variables of a container, preceded by those of its devices, sorted by name. If both have a
+// withDevices returns a container's variables, preceded by those of its devices, sorted by name. If both have a
 // name, the container's value applies.
 func withDevices(a device.Allocation, vars []env.Var) []env.Var {
 	if len(a.Env) == 0 {

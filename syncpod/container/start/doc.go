@@ -1,14 +1,14 @@
 // Package start starts containers over CRI: image, attempt, environment, config, create, start, postStart. In a kubelet
 // this is startContainer of the runtime manager.
 //
-// A [Starter] takes these steps for the containers of a plan. [Starter.StartAll] pulls the images concurrently, starts the
-// containers in order and yields each result; [Starter.PostStart] runs a handler whose end was not observed. Each part that
-// a start needs is an interface of [StarterConfig] with a default, except the images.
+// A [Starter] takes these steps for a plan's containers. [Starter.StartAll] pulls the images concurrently, starts the
+// containers in order and yields each result; [Starter.PostStart] runs a handler whose end was not observed. Each part that a
+// start needs is an interface of [StarterConfig] with a default, except the images.
 //
-// The caller provides a pod with the defaults of the API, its ready sandbox, and a status that is newer than the last call
-// that changed the pod. It decides which containers start, for instance with package actions, and when a failed start is
-// repeated. [Memory] has what must outlive a start; with a Memory that outlives the agent, no attempt is used twice and no
-// postStart handler is lost.
+// The caller provides a pod with the API's defaults, its ready sandbox, and a status that is newer than the last call that
+// changed the pod. It decides which containers start, for instance with package actions, and when a failed start is repeated.
+// [Memory] has what must outlive a start; with a Memory that outlives the agent, no attempt is used twice and no postStart
+// handler is lost.
 //
 // A [Runner] is the part that calls the runtime, so that a pod ends up with one container of each attempt whatever
 // becomes of the answers. It can be used alone:
@@ -23,7 +23,7 @@
 // The caller of a Runner provides [Attempts], which outlive a call. Before Start it records that the start was requested, so
 // that the next agent knows that the container may have run.
 //
-// Neither keeps state. Their methods may be called concurrently, but not for two containers of one name.
+// Neither keeps state. Their methods may be called concurrently, but not for two containers with one name.
 package start
 
 // Where each rule lives:

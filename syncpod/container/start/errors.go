@@ -66,8 +66,8 @@ func (e *Error) Unwrap() []error {
 	return []error{e.Reason, e.Err}
 }
 
-// The reasons of the events that a Starter records. They are a kubelet's, except EventContainerRecordLost: a container runs
-// again although it should not.
+// The reasons for the events that a Starter records. They are a kubelet's, except EventContainerRecordLost: a container
+// runs again although it should not.
 const (
 	EventPulling             = "Pulling"
 	EventPulled              = "Pulled"

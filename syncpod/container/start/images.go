@@ -15,7 +15,7 @@ import (
 	"github.com/podsync/podsync/runtime/image"
 )
 
-// pulled are the images of a container: its own, and those that it mounts, by volume name (KEP-4639).
+// pulled are a container's images: its own, and those that it mounts, by volume name (KEP-4639).
 type pulled struct {
 	image   *image.Image
 	volumes map[string]*image.Image
@@ -84,7 +84,7 @@ func (s *Starter) ensureImage(ctx context.Context, t *target, name string, polic
 	return img, err
 }
 
-// used returns the image that the last instance of the container has run with, "" if that had another name.
+// used returns the image that the container's last instance has run with, "" if that had another name.
 func (t *target) used(name string) string {
 	last := t.pod.Status.Latest(t.spec.Name)
 	if last == nil || last.StartedAt.IsZero() || name != t.spec.Image || last.SpecHash != runtime.HashContainer(t.spec) {
@@ -99,7 +99,7 @@ func inBackOff(err error) bool {
 	return ok && e.Reason == image.ErrImagePullBackOff
 }
 
-// awaitImages waits for the images of a container, and reports them.
+// awaitImages waits for a container's images, and reports them.
 func (s *Starter) awaitImages(ctx context.Context, t *target) (got pulled, failed *Error) {
 	select {
 	case got = <-t.pulled:
@@ -151,8 +151,8 @@ func (s *Starter) imageError(ctx context.Context, t *target, err error) *Error {
 }
 
 // imageEvent returns the text of the event about an image that cannot be used, as in a kubelet. It differs from the text
-// in the status after a failed pull: the event of a back-off does not repeat the cause, so that repeated events are
-// counted and not recorded as new ones.
+// in the status after a failed pull: a back-off's event does not repeat the cause, so that repeated events are counted
+// and not recorded as new ones.
 func imageEvent(err error) string {
 	e, ok := errors.AsType[*image.Error](err)
 	if !ok {
@@ -167,7 +167,7 @@ func imageEvent(err error) string {
 	return e.Error()
 }
 
-// ids returns the IDs of the images that are mounted, by the name of the volume.
+// ids returns the IDs of the images that are mounted, by the volume's name.
 func (p pulled) ids() map[string]string {
 	var ids map[string]string
 	for name, img := range p.volumes {
@@ -193,8 +193,8 @@ func (p pulled) annotate(annotations map[string]string) map[string]string {
 	return with
 }
 
-// explain adds to an error of the runtime that the container mounts images. A runtime without
-// support mistakes such a mount for a directory without a name.
+// explain adds to an error from the runtime that the container mounts images. A runtime
+// without support mistakes such a mount for a directory without a name.
 func (p pulled) explain(err error) error {
 	if len(p.volumes) == 0 {
 		return err

@@ -35,8 +35,8 @@ func ScanLogs(m Memory, logs Logs, dir, container string) error {
 	return nil
 }
 
-// LogFiles are the logs of containers in files, as runtimes write them: <container>/<attempt>.log, with a suffix after
-// a rotation.
+// LogFiles are container logs in files, as runtimes write them: <container>/<attempt>.log, with a suffix after a
+// rotation.
 type LogFiles struct{}
 
 // MakeDirectory creates <dir>/<container>.
@@ -47,7 +47,7 @@ func (LogFiles) MakeDirectory(dir, container string) error {
 	return os.MkdirAll(filepath.Join(dir, container), 0o755)
 }
 
-// LastAttempt reads the directory of the container's logs.
+// LastAttempt reads the container's log directory.
 func (LogFiles) LastAttempt(dir, container string) (last uint32, ok bool, err error) {
 	if err := hostfs.Element("container name", container); err != nil {
 		return 0, false, err

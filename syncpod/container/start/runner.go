@@ -17,7 +17,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri/creation"
 )
 
-// NameReservedRetries is how often the creation of a container may be rejected because its name is reserved, without a
+// NameReservedRetries is how often a container's creation may be rejected because its name is reserved, without a
 // listed container, until [Attempts] should use the next number.
 const NameReservedRetries = 3
 
@@ -40,7 +40,7 @@ type Disposer interface {
 // Attempts are the numbers of a pod's containers. They grow, and must not be used twice.
 type Attempts interface {
 	// Used notes that an attempt was given up, or may be used by a request that this agent does not see the end of. The next
-	// container of that name has a higher number. It persists that for the next agent if persist is set.
+	// container with that name has a higher number. It persists that for the next agent if persist is set.
 	Used(ctx context.Context, container string, attempt uint32, persist bool)
 	// NameReserved counts a refusal of the container's name while no listed container has it, and reports whether there
 	// were NameReservedRetries of them.
@@ -53,7 +53,7 @@ type Config struct {
 	Runtime Runtime
 	// Disposer removes a container that has the name of the requested one. Required.
 	Disposer Disposer
-	// Owner selects the containers of this agent. Default: the agent "podsync".
+	// Owner selects this agent's containers. Default: the agent "podsync".
 	Owner cri.Owner
 	// CleanupTimeout bounds the calls after a lost answer, which continue after the end of the caller's context. Default
 	// DefaultCleanupTimeout.
@@ -87,9 +87,9 @@ type Request struct {
 	// SandboxID is the ready sandbox, and Sandbox the configuration that it was created from. Required.
 	SandboxID string
 	Sandbox   *runtimeapi.PodSandboxConfig
-	// Config is the configuration of the container. Its labels need the owner's mark. Required.
+	// Config is the container's configuration. Its labels need the owner's mark. Required.
 	Config *runtimeapi.ContainerConfig
-	// Attempts are the attempts of the pod's containers. Required.
+	// Attempts are the pod's container attempts. Required.
 	Attempts Attempts
 	// Log receives a line for a container that is adopted, and for an attempt that is given up. Default: no log.
 	Log logr.Logger

@@ -66,7 +66,7 @@ type instance struct {
 }
 
 // createAndStart creates and starts the container when a slot is free. The images are leased until the container exists or
-// has failed. The mounts of the start are released at its end, unless the container may yet start.
+// has failed. The start's mounts are released at its end, unless the container may yet start.
 func (s *Starter) createAndStart(ctx context.Context, t *target, images pulled) (made instance) {
 	defer func() {
 		if made.release != nil && (made.err == nil || made.err.Step != StepStart || !cri.Ambiguous(made.err.Err)) {
@@ -90,8 +90,8 @@ func (s *Starter) createAndStart(ctx context.Context, t *target, images pulled) 
 	return made
 }
 
-// release frees the mounts of a start. A failure is logged: what stays is unmounted at the next start of the container, or
-// when the pod is removed.
+// release frees a start's mounts. A failure is logged: what stays is unmounted at the container's next start, or when the
+// pod is removed.
 func (s *Starter) release(t *target, made instance) {
 	if err := made.release(); err != nil {
 		s.config.Log.Error(err, "a mount for the start of a container stays", "podUID", t.pod.Spec.UID, "containerID", made.id.ID)
@@ -162,7 +162,7 @@ func (s *Starter) warnOfSecondRun(t *target) {
 	}
 }
 
-// configure returns the configuration of the container, and the mounts that the node has made for it, nil if it made none.
+// configure returns the container's configuration, and the mounts that the node has made for it, nil if it made none.
 func (s *Starter) configure(ctx context.Context, t *target, images pulled, attempt uint32) (*runtimeapi.ContainerConfig, *container.Mounts, error) {
 	pod, sandbox := t.pod.Spec, &t.pod.Sandbox
 	found := container.Image{Ref: images.image.ID, UID: images.image.UID, Username: images.image.Username}
@@ -239,7 +239,7 @@ func (s *Starter) launch(ctx context.Context, t *target, made instance) *Error {
 	return nil
 }
 
-// postStart returns the postStart handler of a container, nil if it has none.
+// postStart returns the postStart handler for a container, nil if it has none.
 func postStart(c *v1.Container) *v1.LifecycleHandler {
 	if c.Lifecycle == nil {
 		return nil
@@ -250,9 +250,9 @@ func postStart(c *v1.Container) *v1.LifecycleHandler {
 // postStartTimeout is how long a postStart handler may take; the containers after it in the spec wait for it.
 const postStartTimeout = 2 * time.Minute
 
-// PostStart runs the postStart handler of a container that runs, although its start or its handler was not observed to end.
-// If the handler fails or times out, the container is killed; if ctx ends first, the container is left as it is, and the
-// handler runs again or the container is stopped by the next call.
+// PostStart runs the postStart handler for a container that runs, although its start or its handler was not observed to
+// end. If the handler fails or times out, the container is killed; if ctx ends first, the container is left as it is, and
+// the handler runs again or the container is stopped by the next call.
 func (s *Starter) PostStart(ctx context.Context, pod Pod, step actions.PostStartStep) *Error {
 	pod = pod.withDefaults()
 	return s.runPostStart(ctx, &pod, step.Container, step.ID)
