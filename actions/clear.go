@@ -12,7 +12,7 @@ func (d *decision) clearStrays() {
 		if why == ReasonNone {
 			continue
 		}
-		if ref, ok := FindContainer(d.Pod, c.Name); ok {
+		if ref, ok := FindContainer(d.Pod, c.Name); ok && !d.isInFlight(c.Name) {
 			d.plan.Clear = append(d.plan.Clear, ClearStep{ref, c.ID, why})
 		}
 	}

@@ -1,6 +1,8 @@
 package actions
 
 import (
+	"slices"
+
 	"github.com/podsync/podsync/runtime"
 )
 
@@ -100,6 +102,9 @@ func (d *decision) take(ref ContainerRef, c *runtime.ContainerStatus, v verdict)
 	if d.watch != nil && d.watch.ref == ref {
 		d.watch.verdict, d.watch.judged = v, true
 	}
+	if d.isInFlight(ref.Name) {
+		return
+	}
 	if v.kill {
 		d.plan.Kill = append(d.plan.Kill, KillStep{ref, c.ID, v.why, v.start})
 	}
@@ -109,6 +114,11 @@ func (d *decision) take(ref ContainerRef, c *runtime.ContainerStatus, v verdict)
 	if v.resize.any() {
 		d.plan.Resize = append(d.plan.Resize, ResizeStep{ref, c.ID, ResourcesChanged, v.resize.cpu, v.resize.memory, v.resize.moreMemory, d.ResizeHolds[ref.Name]})
 	}
+}
+
+// isInFlight reports whether a container is left to a step of an earlier plan.
+func (d *decision) isInFlight(name string) bool {
+	return !d.plan.KillPod && slices.Contains(d.InFlight, name)
 }
 
 func (d *decision) start(ref ContainerRef, v verdict) {

@@ -92,6 +92,9 @@ func (d *decision) steps(ref ContainerRef) []string {
 	var did []string
 	say := func(format string, args ...any) { did = append(did, subject(ref)+" "+fmt.Sprintf(format, args...)) }
 	p := d.plan
+	if d.isInFlight(ref.Name) {
+		say("is left to a step of an earlier plan that has not ended")
+	}
 	if p.KillPod && d.mayBeAlive(ref) {
 		did = append(did, fmt.Sprintf("%s with the whole pod: %v", KillMessage(ref.Name, ReasonNone, false), p.KillReason))
 	}

@@ -62,6 +62,10 @@ type Input struct {
 	// PostStartPending are the running instances whose postStart handler is not known to have
 	// finished, because an earlier agent or the runtime's response was lost.
 	PostStartPending []runtime.ContainerID
+	// InFlight names containers for which a step of an earlier plan has not ended, such as a start whose image is being
+	// pulled. The plan leaves them as they are, unless it stops the whole pod or removes all its containers: then the caller
+	// must end those steps first. Nil means that there is none.
+	InFlight []string
 	// End is why the pod must be stopped for good whatever its containers do: it is deleted or
 	// evicted, or it was reported as Succeeded or Failed. ReasonNone means that its containers
 	// decide.

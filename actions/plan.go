@@ -101,6 +101,17 @@ type StartStep struct {
 	Hold Hold
 }
 
+// Independent reports whether the step need not wait for a step before it in Plan.Start that takes long, such as a pull: the
+// container is ephemeral, or it has run in the sandbox before. A container that starts for the first time waits, because its pod
+// may rely on the order of the spec.
+func (s StartStep) Independent() bool {
+	switch s.Reason {
+	case ContainerStateUnknown, ContainerExited, ContainerExitRule, ContainerRestarting, SpecChanged, ResizeRestart:
+		return true
+	}
+	return s.Reason.FailedProbe() || s.Container.Kind == EphemeralContainer
+}
+
 // PostStartStep runs a running container's postStart handler.
 type PostStartStep struct {
 	Container ContainerRef

@@ -17,7 +17,7 @@ func (d *decision) finishHooks() {
 		}
 		c := &d.Status.Containers[at]
 		ref, known := FindContainer(d.Pod, c.Name)
-		if !known || c.State != runtime.ContainerRunning {
+		if !known || d.isInFlight(c.Name) || c.State != runtime.ContainerRunning {
 			continue
 		}
 		if hooks := ref.Spec(d.Pod).Lifecycle; hooks != nil && hooks.PostStart != nil {

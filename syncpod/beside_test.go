@@ -11,6 +11,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podsync/podsync/actions"
+	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/runtime/cri/critest/faults"
 	"github.com/podsync/podsync/syncpod"
@@ -95,7 +96,9 @@ func TestT12_NotFinishedWhileSomethingMayStart(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		pod := testPod(never)
 		n.settle(pod, time.Minute)
-		pod, gate := n.debugged(pod, nil)
+		gate := &faults.Gate{}
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.CreateContainer, Container: "slow"}, Hang: gate})
+		ephemeral("slow")(pod)
 		wait := n.inFlight(pod)
 		n.exit("app", 0)
 		n.Observe(t.Context(), n.status())
@@ -106,6 +109,81 @@ func TestT12_NotFinishedWhileSomethingMayStart(t *testing.T) {
 		}
 		gate.Open()
 		must(t, wait())
+	})
+}
+
+// T12: a pod whose last container ends while an image is pulled for another one is finished, and the other one does not start.
+func TestT12_FinishedDuringAPull(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		pod := testPod(never)
+		n.settle(pod, time.Minute)
+		pod, _ = n.debugged(pod, nil)
+		wait := n.inFlight(pod)
+		time.Sleep(time.Second)
+		n.exit("app", 0)
+		n.Observe(t.Context(), n.status())
+		must(t, wait())
+		if got := n.report.last().Phase; got != v1.PodSucceeded {
+			t.Errorf("the pod is %s, want Succeeded", got)
+		}
+		n.wantStates("app 0 exited")
+	})
+}
+
+// B6: a container that crashes while an image is pulled for another container of its pod restarts at its back-off time, and is
+// probed and reported; the other one starts when its image is there.
+func TestB6_RestartsBesideAPull(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		pod := testPod(containers(ctr("app"), ctr("other")))
+		n.settle(pod, time.Minute)
+		pod, gate := n.debugged(pod, nil)
+		wait := n.inFlight(pod)
+		for crash, within := range []time.Duration{2 * time.Second, 12 * time.Second, 22 * time.Second} {
+			time.Sleep(time.Second)
+			n.exit("app", 3)
+			n.Observe(t.Context(), n.status())
+			time.Sleep(within)
+			if got := n.current("app"); int(got.Attempt) != crash+1 || got.State != runtime.ContainerRunning {
+				t.Fatalf("app is %v of attempt %d %v after crash %d\n%v", got.State, got.Attempt, within, crash+1, n.Journal())
+			}
+			n.Observe(t.Context(), n.status())
+			time.Sleep(200 * time.Millisecond)
+			if got := n.report.container("app"); got.State.Running == nil || int(got.RestartCount) != crash+1 {
+				t.Errorf("app is reported as %+v after crash %d", got, crash+1)
+			}
+		}
+		gate.Open()
+		must(t, wait())
+		n.wantStates("app 0 exited", "app 1 exited", "app 2 exited", "app 3 running", "other 0 running", "slow 0 running")
+	})
+}
+
+// B6: containers that start for the first time wait for the images of those before them, because a pod may rely on the order.
+func TestB6_FirstStartsKeepTheirOrder(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		gate := &faults.Gate{}
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.PullImage, Image: "registry.test/first:1"}, Hang: gate})
+		wait := n.inFlight(testPod(containers(ctr("first"), ctr("second"))))
+		time.Sleep(time.Minute)
+		n.wantStates()
+		gate.Open()
+		must(t, wait())
+		n.wantStates("first 0 running", "second 0 running")
+	})
+}
+
+// B6: the end of a SyncPod ends the pull, and what it was for does not start.
+func TestB6_CancelledPullStartsNothing(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		pod := testPod()
+		n.settle(pod, time.Minute)
+		pod, gate := n.debugged(pod, nil)
+		if _, err := n.SyncPod(giveUp(t, 5*time.Second), pod, nil); err == nil {
+			t.Error("no error of a SyncPod that was cancelled")
+		}
+		gate.Open()
+		time.Sleep(time.Minute)
+		n.wantStates("app 0 running")
 	})
 }
 

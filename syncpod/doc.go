@@ -33,7 +33,8 @@
 //     again.
 //  11. The images of the containers that start are pulled in parallel.
 //  12. Containers start in order: ephemeral, init, regular. Each needs an attempt number, environment, mounts and
-//     configuration, CreateContainer, StartContainer, and its postStart handler.
+//     configuration, CreateContainer, StartContainer, and its postStart handler. If a pull takes more than a second, the
+//     containers that do not depend on its container start before it, and the next steps are taken. See below.
 //  13. Running containers are resized.
 //  14. Report again, if a container cannot run.
 //  15. The volumes of running containers are updated; a failure is recorded as an event. The call returns when the
@@ -41,6 +42,12 @@
 //
 // If many pods start at once, only a few at a time create their sandbox or a container while the processors are
 // busy, because more would slow all of them down (Config.Limits.MaxParallelStarts).
+//
+// While a pull takes long, the pod is decided again (steps 1 to 15, with another plan) when a status of the runtime or a result
+// of a probe changes, or when a step is due. The plan leaves the containers whose images are being pulled to the earlier plan
+// (actions.Input.InFlight). So a container that crashes restarts at its time, whatever another one waits for. A plan that stops
+// the pod, or starts it over, cancels the pulls first. The call returns when no pull is left. No container starts except in the
+// goroutine of the call.
 //
 // Containers are stopped before the node is prepared, unlike in a kubelet: a volume that cannot be mounted does not keep
 // an unhealthy container running.
@@ -117,6 +124,7 @@ package syncpod
 //	cgroup.go          9 the cgroup of the pod
 //	prepare.go         9 the preparation of the node
 //	sandbox.go         10 the sandbox, and the wait for its address
+//	flights.go         11 starts whose images take long, and decisions beside them
 //	start_secrets.go   11 pull secrets, if an image needs them
 //	start.go           12 which containers may start now, and what follows from each start; the
 //	                      start itself is package container/start

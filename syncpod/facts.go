@@ -25,6 +25,7 @@ func (w gathering) gather(ctx context.Context) actions.Input {
 		RestartAll:     w.restartsAll(requested),
 		Restarting:     ask(w.memory, func(p *memory.Pod) []runtime.ContainerID { return p.Containers.Restarting(w.status) }),
 		StatusComplete: true,
+		InFlight:       w.flights.names(),
 		End:            w.end(),
 	}
 	if in.End == actions.ReasonNone {

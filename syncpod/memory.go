@@ -2,6 +2,7 @@ package syncpod
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -145,12 +146,20 @@ func (m *podMemory) observe(status *runtime.PodStatus) (news bool) {
 	defer m.mu.Unlock()
 	news = m.pod.Observe(status)
 	m.noteEnds(status)
-	if m.observed == nil || status.ObservedAt.After(m.observed.ObservedAt) {
+	if before := m.observed; before == nil || status.ObservedAt.After(before.ObservedAt) {
 		m.observed = status
-		m.wake()
+		if news || before == nil || !slices.EqualFunc(before.Sandboxes, status.Sandboxes, sameSandbox) || !slices.EqualFunc(before.Containers, status.Containers, sameInstance) {
+			m.wake()
+		}
 	}
 	return news
 }
+
+// sameSandbox reports whether a sandbox is in the same state in two statuses.
+func sameSandbox(a, b runtime.SandboxStatus) bool { return a.ID == b.ID && a.State == b.State }
+
+// sameInstance reports whether an instance is in the same state in two statuses.
+func sameInstance(a, b runtime.ContainerStatus) bool { return a.ID == b.ID && a.State == b.State }
 
 // observedAfter returns the newest observed status if it was read later than another status, and otherwise nil. A status
 // without a time is the newest.

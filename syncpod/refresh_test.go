@@ -118,7 +118,7 @@ func TestRefreshIsBounded(t *testing.T) {
 	}{
 		"too long":        {time.Hour, 5 * time.Second, 1, 1, false},
 		"given up":        {2 * time.Second, 2 * time.Second, 1, 0, false},
-		"given up before": {2 * time.Second, 2 * time.Second, 0, 0, true},
+		"given up before": {time.Second / 2, time.Second / 2, 0, 0, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, n *node) {

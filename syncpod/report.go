@@ -82,6 +82,8 @@ type report struct {
 	outlook outlook
 
 	handling handling
+	// changed has a value when beside has reported something.
+	changed chan struct{}
 }
 
 // handling are the instances whose postStart handler runs. A container is not reported as running before its handler has ended,
@@ -121,7 +123,7 @@ func (h *handling) without(status *runtime.PodStatus) *runtime.PodStatus {
 
 func (s *Syncer) newReport(pod *v1.Pod, m *podMemory) *report {
 	m.status.retry()
-	return &report{Syncer: s, pod: pod, memory: m}
+	return &report{Syncer: s, pod: pod, memory: m, changed: make(chan struct{}, 1)}
 }
 
 // update computes the status, and starts its delivery if it has changed. If a newer status of the runtime was reported in this
@@ -166,6 +168,10 @@ func (r *report) beside(ctx context.Context, delay time.Duration, mayStart bool)
 	reporting.Go(func() {
 		for r.awaitNews(ctx, ended, delay) {
 			r.again(ctx, mayStart)
+			select {
+			case r.changed <- struct{}{}:
+			default: // a value is pending
+			}
 		}
 	})
 	return func() {

@@ -79,9 +79,8 @@ func (w starting) environment(ctx context.Context, in env.Input) ([]env.Var, err
 // was made.
 var errRanAfterAll = errors.New("it has run after all, though the runtime showed it as created")
 
-// startAll starts the plan's containers that need not wait.
+// startAll starts the plan's containers that need not wait. Those whose images are not there soon stay in flight.
 func (w starting) startAll(ctx context.Context) {
-	var steps []actions.StartStep
 	for _, step := range w.plan.Start {
 		if w.unstopped[step.Container.Name] {
 			continue
@@ -94,15 +93,9 @@ func (w starting) startAll(ctx context.Context) {
 			w.fail(held)
 			continue
 		}
-		steps = append(steps, step)
+		w.flights.add(w.syncer.starter.Begin(w.flights.ctx, w.givenPod(), step), step)
 	}
-	for started := range w.syncer.starter.StartAll(ctx, w.givenPod(), steps) {
-		if failed := w.noteStart(ctx, started); failed != nil {
-			w.fail(failed)
-		} else {
-			put(&w.started, started.Container.Name, true)
-		}
-	}
+	w.completeReady(ctx)
 }
 
 // heldUp returns why the container may not start now, nil if it may. It counts the exit of the last instance.

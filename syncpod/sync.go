@@ -50,7 +50,7 @@ func (s *Syncer) SyncPod(ctx context.Context, pod *v1.Pod, status *runtime.PodSt
 	w := &work{observedPod: observedPod{notices: s.notices, syncer: s, pod: pod, memory: m}, report: s.newReport(pod, m)}
 	err := allocating{w}.allocate(ctx)
 	if err == nil {
-		err = syncing{w}.run(ctx, status)
+		w, err = syncing{w}.run(ctx, status)
 	}
 	if !w.plan.NoOp() {
 		m.setChanged()
@@ -116,31 +116,78 @@ type work struct {
 	started map[string]bool
 	// nextRefresh is when the pod's volumes must be refreshed, zero if they need not be.
 	nextRefresh time.Time
+	flights     *flights
+}
+
+// next returns the state for another decision of the same SyncPod.
+func (w *work) next() *work {
+	return &work{
+		observedPod: observedPod{notices: w.notices, syncer: w.syncer, pod: w.pod, memory: w.memory},
+		report:      w.report, allocated: w.allocated, resized: w.resized, flights: w.flights,
+	}
 }
 
 // syncing runs the steps of a SyncPod.
 type syncing struct{ *work }
 
-// run runs the steps in the order of the package's documentation.
-func (w syncing) run(ctx context.Context, status *runtime.PodStatus) error {
-	if err := (inspecting{&w.observedPod}).look(ctx, status); err != nil {
-		return err
+// run runs the steps in the order of the package's documentation, and again while images are being pulled and something
+// changes. It returns the state after the last decision.
+func (w syncing) run(ctx context.Context, status *runtime.PodStatus) (*work, error) {
+	w.flights = newFlights(ctx)
+	defer func() { w.flights.end() }()
+	endReports := func() {}
+	defer func() { endReports() }()
+	for first := true; ; first = false {
+		if err := (inspecting{&w.observedPod}).look(ctx, status); err != nil {
+			return w.work, err
+		}
+		if !first { // containers that the call has started are probed
+			w.config.Parts.Probes.Observe(w.pod, w.report.handling.without(w.status), false)
+		}
+		gathering(w).expire()
+		in := gathering(w).gather(ctx)
+		w.plan = w.decide(in)
+		if len(w.flights.starts) > 0 && startsOver(w.plan) {
+			w.flights.end()
+			w.flights, in.InFlight = newFlights(ctx), nil
+			w.plan = w.decide(in)
+		}
+		if !w.plan.NoOp() {
+			w.config.Observer.PlanMade(w.pod, w.plan)
+		}
+		before := w.memory.lastFailed()
+		w.reportStatus(ctx, before)
+		if first && !w.plan.NoOp() && !w.plan.TerminatesPod() {
+			endReports = w.report.beside(ctx, besideDelay, true)
+		}
+		w.act(ctx)
+		w.conclude(ctx, before)
+		w.refresh(ctx)
+		if len(w.flights.starts) == 0 {
+			return w.work, w.errors()
+		}
+		again := starting(w).await(ctx)
+		w.conclude(ctx, before)
+		if !again {
+			return w.work, w.errors()
+		}
+		if !w.plan.NoOp() || len(w.started)+len(w.failed) > 0 {
+			w.memory.setChanged()
+		}
+		w, status = syncing{w.next()}, w.memory.observedAfter(&runtime.PodStatus{ObservedAt: time.Unix(0, 1)})
 	}
-	gathering(w).expire()
-	w.plan = w.decide(gathering(w).gather(ctx))
-	if !w.plan.NoOp() {
-		w.config.Observer.PlanMade(w.pod, w.plan)
-	}
-	before := w.memory.lastFailed()
-	w.reportStatus(ctx, before)
-	w.actAndReport(ctx)
+}
+
+// startsOver reports whether a plan stops the pod, or starts it over: no start of an earlier plan may be completed then.
+func startsOver(p actions.Plan) bool { return p.KillPod || p.Sandbox.Create || len(p.Reset) > 0 }
+
+// conclude records and reports the failures of the steps so far.
+func (w syncing) conclude(ctx context.Context, before []*StepError) {
 	kept, started := w.unresolved(before)
 	w.memory.setFailed(append(kept, w.failed...))
 	if len(before)+len(w.failed)+len(w.plan.Resize) > 0 {
 		w.reportStatus(ctx, slices.Concat(kept, started, w.failed))
 	}
-	w.refresh(ctx)
-	return w.errors()
 }
 
 // unresolved returns the earlier failures to start containers that have not failed again:
@@ -161,14 +208,6 @@ func (w syncing) unresolved(before []*StepError) (kept, started []*StepError) {
 		}
 	}
 	return kept, started
-}
-
-// actAndReport carries out the plan, and reports the status meanwhile.
-func (w syncing) actAndReport(ctx context.Context) {
-	if !w.plan.NoOp() && !w.plan.TerminatesPod() {
-		defer w.report.beside(ctx, besideDelay, true)()
-	}
-	w.act(ctx)
 }
 
 // act carries out the plan as far as possible.

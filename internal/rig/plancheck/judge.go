@@ -2,8 +2,11 @@ package plancheck
 
 import (
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podsync/podsync/actions"
 )
 
 // container is the known state of an instance.
@@ -36,10 +39,22 @@ func (c *Checker) judge(uid types.UID, call string, rule func(*pod) string) {
 // create judges a CreateContainer. The attempt may be higher than in the plan.
 func (p *pod) create(name string, attempt uint32) string {
 	wrong, at := p.startsNow(name)
-	if wrong == "" && attempt < p.plan.Start[at].Attempt {
-		return fmt.Sprintf("has attempt %d, and the plan attempt %d", attempt, p.plan.Start[at].Attempt)
+	if wrong != "" {
+		return wrong
 	}
-	return wrong
+	planned := p.inFlight[name]
+	if at >= 0 {
+		planned = &inFlight{StartStep: p.plan.Start[at]}
+	}
+	if attempt < planned.Attempt {
+		return fmt.Sprintf("has attempt %d, and the plan attempt %d", attempt, planned.Attempt)
+	}
+	return ""
+}
+
+// waitsForOthers reports whether a step that has begun must come after all steps before it.
+func (p *pod) waitsForOthers(s actions.StartStep) bool {
+	return p.begun["start "+s.Container.Name] && !s.Independent()
 }
 
 // startsNow judges a call that brings a container to run.
@@ -49,14 +64,16 @@ func (p *pod) startsNow(name string) (wrong string, at int) {
 	}
 	at = p.startOf(name)
 	switch {
+	case at < 0 && p.inFlight[name] != nil:
+		p.inFlight[name].begun = true
+		return "", -1
 	case at < 0:
 		return "is not in the plan", 0
 	case p.plan.TerminatesPod(), p.plan.Hold.Holds(), p.plan.Sandbox.Hold.Holds(), p.plan.Start[at].Hold.Holds():
 		return "has to wait", 0
-	case at < p.start:
+	case p.plan.Start[at].Container.Kind != actions.EphemeralContainer && slices.ContainsFunc(p.plan.Start[at+1:], p.waitsForOthers):
 		return "comes after a container that is to start later", 0
 	}
-	p.start = at
 	p.begun["start "+name] = true
 	return p.enter(starting), at
 }
@@ -116,6 +133,9 @@ func (p *pod) stop(id string, c *container) string {
 
 // starts reports whether an instance was made by a step of the plan, or holds its name.
 func (p *pod) starts(c *container) bool {
+	if flying := p.inFlight[c.name]; flying != nil && flying.begun && c.attempt >= flying.Attempt {
+		return true
+	}
 	at := p.startOf(c.name)
 	return at >= 0 && p.begun["start "+c.name] && c.attempt >= p.plan.Start[at].Attempt
 }

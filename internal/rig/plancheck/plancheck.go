@@ -1,6 +1,7 @@
 // Package plancheck compares the calls with which an agent changes the runtime with its
 // plans: each call must belong to a step of the last plan for its pod, in the order
-// of the plan, and each step must be carried out.
+// of the plan, and each step must be carried out. A start whose image is being pulled may belong to an earlier plan of the
+// same work.
 //
 // A [Checker] watches one run of an agent.Agent, on any runtime. Two kinds of calls belong to no plan: those of
 // housekeeping, which removes exited containers, and those that stop a pod. Neither may
@@ -116,7 +117,7 @@ func (c *Checker) planMade(of *v1.Pod, plan actions.Plan) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	p := c.pod(of.UID)
-	p.progress = progress{of: of, plan: &plan, begun: map[string]bool{}}
+	p.progress = progress{of: of, plan: &plan, begun: map[string]bool{}, inFlight: p.stillInFlight(plan)}
 	if plan.Sandbox.ID != "" {
 		p.sandbox = plan.Sandbox.ID
 	}

@@ -28,9 +28,38 @@ type progress struct {
 	of *v1.Pod
 	// begun are the steps that were begun: see key.
 	begun map[string]bool
-	// start and resize are the places of the last steps that were begun.
-	start, resize int
-	past          stage
+	// inFlight are the starts of earlier plans of the work that the last plan leaves to them, by container.
+	inFlight map[string]*inFlight
+	// resize is the place of the last resize that was begun.
+	resize int
+	past   stage
+}
+
+// inFlight is a start of an earlier plan.
+type inFlight struct {
+	actions.StartStep
+	begun bool
+}
+
+// stillInFlight returns the starts that a new plan of the same work leaves to the plans before it: those that were not begun and
+// are not in it. A plan that stops the pod, or starts it over, ends them.
+func (p *progress) stillInFlight(next actions.Plan) map[string]*inFlight {
+	if p.plan == nil || next.KillPod || next.Sandbox.Create || len(next.Reset) > 0 {
+		return nil
+	}
+	left := map[string]*inFlight{}
+	for name, f := range p.inFlight {
+		left[name] = f
+	}
+	for _, s := range p.plan.Start {
+		if !s.Hold.Holds() && !p.begun["start "+s.Container.Name] {
+			left[s.Container.Name] = &inFlight{StartStep: s}
+		}
+	}
+	for _, s := range next.Start {
+		delete(left, s.Container.Name)
+	}
+	return left
 }
 
 // stage is the group of steps of a plan that comes next.
@@ -69,10 +98,10 @@ func (p *progress) resizeOf(id string) int {
 
 // enter records the start of a step of a stage. It returns the violation, if any.
 func (p *progress) enter(next stage) string {
-	if next < p.past {
+	if next < p.past && !(next == starting && p.past == resizing) { // resizes do not wait for a pull
 		return "comes too late: later steps of the plan have been begun"
 	}
-	if p.past = next; next == removing {
+	if p.past = max(p.past, next); next == removing {
 		return ""
 	}
 	for id, last := range p.removals() {
@@ -123,6 +152,11 @@ func (p *pod) left() string {
 	for _, s := range plan.Start {
 		if !s.Hold.Holds() && !p.begun["start "+s.Container.Name] && !p.waitsForImage(s.Container.Spec(p.of)) {
 			return fmt.Sprintf("the start of %v", s.Container)
+		}
+	}
+	for _, f := range p.inFlight {
+		if !f.begun && !p.waitsForImage(f.Container.Spec(p.of)) {
+			return fmt.Sprintf("the start of %v", f.Container)
 		}
 	}
 	held := slices.ContainsFunc(plan.Resize, func(s actions.ResizeStep) bool { return s.Hold.Holds() })

@@ -210,6 +210,10 @@ func TestRulesNotice(t *testing.T) {
 			tr.instances["b"].Started = at(1000)
 			dark(tr)
 		}},
+		{"B6", "a container waits for a pull", func(tr *trace) {
+			two(tr)
+			tr.instances["a"].Ended, tr.instances["b"].Started, tr.slow["u"], tr.end = at(9), at(200), at(5), at(2000)
+		}},
 		{"R5", "logs are left", func(tr *trace) { tr.pods["u"].removed = at(1); tr.logged = []types.UID{"u"} }},
 		{"C2", "an attempt comes again", func(tr *trace) {
 			tr.calls = critest.Journal{call(critest.CreateContainer, 1, unchanged), call(critest.CreateContainer, 2, func(c *critest.Call) { c.ContainerID = "b" })}

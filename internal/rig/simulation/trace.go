@@ -39,7 +39,9 @@ type trace struct {
 	// logged are the pods that have logs at the end.
 	logged []types.UID
 	// dark is when the source of objects became unavailable for the rest of the life, zero if it did not.
-	dark   time.Time
+	dark time.Time
+	// slow is when a pull began that takes slowPull, by the pod.
+	slow   map[types.UID]time.Time
 	health []string
 	quotas map[string]int64 // of CPU, by container ID
 	kills  []*kill
@@ -165,7 +167,7 @@ func (tr *trace) called(all critest.Journal) {
 
 func newTrace() *trace {
 	return &trace{instances: map[string]*instance{}, pods: map[types.UID]*podSpan{}, met: map[string]int{}, quotas: map[string]int64{},
-		shown: map[string]time.Time{}, timeouts: map[int]int64{}, recordsLost: map[types.UID][]time.Time{}, stubborn: map[string]bool{}}
+		shown: map[string]time.Time{}, timeouts: map[int]int64{}, recordsLost: map[types.UID][]time.Time{}, stubborn: map[string]bool{}, slow: map[types.UID]time.Time{}}
 }
 
 // observer is the trace's ear at one agent.

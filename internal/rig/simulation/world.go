@@ -141,6 +141,7 @@ func (w *world) settle() {
 	w.check(w.rt.SetRandom(faults.Random{Seed: w.chaos.Seed, Latency: latency}))
 	w.sleep(2 * time.Minute) // for timers; all failures have ended
 	w.darken()
+	w.pullSlowly()
 	for _, uid := range w.trace.uids() {
 		if known := w.trace.pods[uid]; !known.marked.IsZero() && known.removed.IsZero() {
 			w.drop(uid)

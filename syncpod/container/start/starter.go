@@ -240,31 +240,58 @@ func NewStarter(c StarterConfig) (*Starter, error) {
 // it are not in the plan yet. StartAll ends early when ctx or the loop of the caller does. Held steps are left out.
 func (s *Starter) StartAll(ctx context.Context, pod Pod, steps []actions.StartStep) iter.Seq[Started] {
 	return func(yield func(Started) bool) {
-		pod := pod.withDefaults()
 		ctx, cancel := context.WithCancel(ctx)
-		var pulls sync.WaitGroup
-		var all []*target
+		var all []*Start
 		defer func() {
 			cancel()
-			pulls.Wait()
-			for _, t := range all {
-				t.releaseUnused()
+			for _, st := range all {
+				st.Release()
 			}
 		}()
 		for _, step := range steps {
-			if step.Hold.Holds() {
-				continue
+			if !step.Hold.Holds() {
+				all = append(all, s.Begin(ctx, pod, step))
 			}
-			t := &target{pod: &pod, step: step, spec: step.Container.Spec(pod.Spec), began: time.Now(), pulled: make(chan pulled, 1)}
-			all = append(all, t)
-			pulls.Go(func() { t.pulled <- s.pull(ctx, t) })
 		}
-		for _, t := range all {
-			if !yield(s.start(ctx, t)) || ctx.Err() != nil {
+		for _, st := range all {
+			if !yield(st.Complete(ctx)) || ctx.Err() != nil {
 				return
 			}
 		}
 	}
+}
+
+// A Start is the start of one container, whose images are being pulled. A program that must not wait for a pull, because
+// another container of the pod restarts meanwhile, uses Starts in place of StartAll.
+type Start struct {
+	starter *Starter
+	target  *target
+	ready   chan struct{}
+}
+
+// Begin begins to pull the images of a container. The pull ends with ctx. The caller must call Release after it.
+func (s *Starter) Begin(ctx context.Context, pod Pod, step actions.StartStep) *Start {
+	pod = pod.withDefaults()
+	t := &target{pod: &pod, step: step, spec: step.Container.Spec(pod.Spec), began: time.Now(), pulled: make(chan pulled, 1)}
+	st := &Start{starter: s, target: t, ready: make(chan struct{})}
+	go func() {
+		defer close(st.ready)
+		t.pulled <- s.pull(ctx, t)
+	}()
+	return st
+}
+
+// Ready returns a channel that is closed when the images are present, or cannot be pulled now.
+func (st *Start) Ready() <-chan struct{} { return st.ready }
+
+// Complete waits for the images, starts the container and runs its postStart handler. It must be called once at most, and not
+// concurrently for two containers of a pod.
+func (st *Start) Complete(ctx context.Context) Started { return st.starter.start(ctx, st.target) }
+
+// Release waits until the pull has returned, and releases the images if no container was created from them.
+func (st *Start) Release() {
+	<-st.ready
+	st.target.releaseUnused()
 }
 
 // withDefaults returns p with the defaults of missing fields.

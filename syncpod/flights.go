@@ -1,0 +1,190 @@
+package syncpod
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/podsync/podsync/actions"
+	containerstart "github.com/podsync/podsync/syncpod/container/start"
+	"github.com/podsync/podsync/syncpod/memory"
+)
+
+// patience is how long the steps of a plan wait for a pull before them. Then those that do not depend on it are carried out, and
+// the pod is decided again when something changes.
+const patience = time.Second
+
+// retryInFlight is when a step that failed is tried again beside a pull, if the failure has no back-off.
+const retryInFlight = 10 * time.Second
+
+// flights are the starts of a SyncPod whose images are being pulled. They outlive the plan that they belong to: while they
+// are in flight, the pod is decided again without their containers, so that a crashed container restarts at its time although
+// the image of another one takes minutes. All of them end with the SyncPod.
+type flights struct {
+	ctx    context.Context
+	cancel context.CancelFunc
+	starts []*flight // in the order of their plans
+	// landed has a value when a pull has ended.
+	landed chan struct{}
+}
+
+// flight is one start.
+type flight struct {
+	*containerstart.Start
+	step  actions.StartStep
+	began time.Time
+}
+
+// newFlights returns flights that end with ctx.
+func newFlights(ctx context.Context) *flights {
+	f := &flights{landed: make(chan struct{}, 1)}
+	f.ctx, f.cancel = context.WithCancel(ctx)
+	return f
+}
+
+// add adds a start, which the caller has begun with the context of the flights.
+func (f *flights) add(begun *containerstart.Start, step actions.StartStep) {
+	f.starts = append(f.starts, &flight{begun, step, time.Now()})
+	go func() {
+		<-begun.Ready()
+		select {
+		case f.landed <- struct{}{}:
+		default: // a value is pending
+		}
+	}()
+}
+
+// end cancels all flights and waits for them.
+func (f *flights) end() {
+	f.cancel()
+	for _, st := range f.starts {
+		st.Release()
+	}
+	f.starts = nil
+}
+
+// names returns the containers in flight.
+func (f *flights) names() (names []string) {
+	for _, st := range f.starts {
+		names = append(names, st.step.Container.Name)
+	}
+	return names
+}
+
+// isReady reports whether the images are there, or cannot be pulled now.
+func (st *flight) isReady() bool {
+	select {
+	case <-st.Ready():
+		return true
+	default:
+		return false
+	}
+}
+
+// next removes and returns the start to complete next, nil if all must wait. until is when a start need not wait any longer for
+// one before it, zero if only a pull can end the wait.
+func (f *flights) next(now time.Time) (st *flight, until time.Time) {
+	blocked := false
+	for i, st := range f.starts {
+		switch {
+		case st.isReady() && (!blocked || st.step.Independent()):
+			f.starts = slices.Delete(f.starts, i, i+1)
+			return st, time.Time{}
+		case !st.isReady() && now.Before(st.began.Add(patience)):
+			return nil, st.began.Add(patience)
+		}
+		blocked = blocked || st.step.Container.Kind != actions.EphemeralContainer
+	}
+	return nil, time.Time{}
+}
+
+// pop removes and returns the first start.
+func (f *flights) pop() *flight {
+	st := f.starts[0]
+	f.starts = slices.Delete(f.starts, 0, 1)
+	return st
+}
+
+// wait waits until a pull has ended. It returns true if a change or the time, if it is not zero, came first.
+func (f *flights) wait(ctx context.Context, changed <-chan struct{}, until time.Time) bool {
+	var due <-chan time.Time
+	if !until.IsZero() {
+		timer := time.NewTimer(time.Until(until))
+		defer timer.Stop()
+		due = timer.C
+	}
+	select {
+	case <-f.landed:
+	case <-ctx.Done():
+	case <-changed:
+		return true
+	case <-due:
+		return true
+	}
+	return false
+}
+
+// completeReady completes the starts that need not wait. It returns when all others wait for pulls that take long.
+func (w starting) completeReady(ctx context.Context) {
+	for {
+		st, until := w.flights.next(time.Now())
+		switch {
+		case st != nil:
+			w.complete(ctx, st)
+		case until.IsZero():
+			return
+		default:
+			w.flights.wait(ctx, nil, until)
+		}
+		if ctx.Err() != nil {
+			return
+		}
+	}
+}
+
+// complete starts a container whose images are there.
+func (w starting) complete(ctx context.Context, st *flight) {
+	defer st.Release()
+	name := st.step.Container.Name
+	if ask(w.memory, func(p *memory.Pod) bool { return p.Containers.HasRunSince(w.status, name) }) {
+		w.fail(&StepError{Step: stepCreate, Reason: errCreateContainer, Container: st.step.Container, Err: errRanAfterAll})
+		return
+	}
+	if failed := w.noteStart(ctx, st.Complete(ctx)); failed != nil {
+		w.fail(failed)
+	} else {
+		put(&w.started, name, true)
+	}
+}
+
+// await completes the starts in flight. It returns true as soon as the pod must be decided again before that: a status of the
+// runtime or a result of a probe has changed, or a step is due that waits.
+func (w starting) await(ctx context.Context) (again bool) {
+	if ctx.Err() != nil && len(w.failed) > 0 {
+		return false // the first error is enough
+	}
+	due := w.due()
+	for len(w.flights.starts) > 0 {
+		if w.flights.wait(ctx, w.report.changed, due) {
+			return true
+		}
+		w.completeReady(ctx)
+		if ctx.Err() != nil && len(w.flights.starts) > 0 {
+			w.complete(ctx, w.flights.pop()) // its error says that ctx has ended
+			return false
+		}
+	}
+	return false
+}
+
+// due returns when the pod must be decided again although nothing has changed, zero for never.
+func (w starting) due() time.Time {
+	due, now := syncing(w).result().NextTry, time.Now()
+	if w.errors() != nil {
+		due = memory.Earliest(due, now.Add(retryInFlight))
+	}
+	if soon := now.Add(patience); !due.IsZero() && due.Before(soon) {
+		return soon
+	}
+	return due
+}
