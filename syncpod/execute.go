@@ -65,6 +65,7 @@ func (w *work) stopAll(ctx context.Context, why string) bool {
 	w.log(w.pod).Info("stopping pod", "reason", why)
 	deadline := w.memory.killBy(memory.AllOfPod, lifecycle.PodGrace(w.pod, nil))
 	err := w.syncer.stopper.KillPod(ctx, lifecycle.Pod{Spec: w.pod, Status: w.status, Memory: w.syncer.stopMemory(w.memory), Deadline: deadline})
+	err = w.memory.secrets.redactErrorOf(err, containersOf(w.pod))
 	if err == nil {
 		w.memory.do(func(p *memory.Pod) { p.Kills.End(func(string) bool { return false }) })
 	} else {
@@ -79,7 +80,7 @@ func (w *work) clearAway(ctx context.Context) {
 	for _, u := range w.syncer.stopper.Clear(ctx, lifecycle.Clearing{
 		Pod: w.pod, Status: w.status, Plan: w.plan, Memory: w.syncer.stopMemory(w.memory), IPs: w.podIPs(),
 	}) {
-		err := w.memory.secrets.redactError(u.Err)
+		err := w.memory.secrets.redactErrorOf(u.Err, slices.Values([]*v1.Container{u.Container.Spec(w.pod)}))
 		if ctx.Err() == nil {
 			w.eventf(podref.Container(w.pod, u.Container), v1.EventTypeWarning, EventFailedKillPod, "error killing container %s: %s", u.Container.Name, withoutIDs(err, w.idNames()...))
 		}

@@ -67,7 +67,7 @@ func resizeKey(c *v1.Container) memory.Key {
 }
 
 func (w resizing) resizeOne(ctx context.Context, step actions.ResizeStep, spec *v1.Container) *StepError {
-	err := w.memory.secrets.redactError(w.resize(ctx, step, spec))
+	err := w.memory.secrets.redactErrorOf(w.resize(ctx, step, spec), slices.Values([]*v1.Container{spec}))
 	if err == nil {
 		w.memory.succeeded(resizeKey(spec))
 		given := runtime.ResourcesOf(&w.pod.Spec, spec)

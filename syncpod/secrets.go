@@ -2,12 +2,14 @@ package syncpod
 
 import (
 	"errors"
+	"iter"
 	"slices"
 	"sync"
 	"sync/atomic"
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/foreign"
 )
@@ -110,6 +112,35 @@ func (s *podSecrets) redactError(err error) error {
 		return err
 	}
 	return &redactedError{text, err}
+}
+
+// redactErrorOf is redactError for an error of an operation on these containers. It withholds the text of the runtime if
+// a value may be in it that this agent does not know.
+func (s *podSecrets) redactErrorOf(err error, specs iter.Seq[*v1.Container]) error {
+	of, fromRuntime := errors.AsType[*cri.Error](err)
+	if !fromRuntime {
+		return s.redactError(err)
+	}
+	for spec := range specs {
+		if usesSecrets(spec) && !s.isResolved(spec.Name) {
+			return &redactedError{of.Class.Error() + ": " + foreign.Withheld, err}
+		}
+	}
+	return s.redactError(err)
+}
+
+// containersOf returns the containers of a pod, none of a pod without a spec.
+func containersOf(pod *v1.Pod) iter.Seq[*v1.Container] {
+	return func(yield func(*v1.Container) bool) {
+		if pod == nil {
+			return
+		}
+		for spec := range runtime.AllContainers(pod) {
+			if !yield(spec) {
+				return
+			}
+		}
+	}
 }
 
 // A redactedError is an error with another text. Nothing that it wraps has the original text.

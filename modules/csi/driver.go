@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"regexp"
-	"strings"
 	"time"
 
 	csipb "github.com/container-storage-interface/spec/lib/go/csi"
@@ -137,12 +136,11 @@ type callError struct {
 // Error returns the kubelet's text for the error.
 func (e *callError) Error() string {
 	s, _ := status.FromError(e.err)
-	text := s.Message()
+	var secrets foreign.Secrets
 	for _, secret := range e.secrets {
-		if secret != "" {
-			text = strings.ReplaceAll(text, secret, "***")
-		}
+		secrets.Add(secret)
 	}
+	text := secrets.Redact(s.Message())
 	return fmt.Sprintf("rpc error: code = %s desc = %s (%s)", s.Code(), foreign.Cut(text, maxMessage), e.call)
 }
 

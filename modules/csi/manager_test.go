@@ -327,11 +327,11 @@ func TestSecretsReachTheDriverAndNoError(t *testing.T) {
 		pv := persistent("pv", v1.ReadWriteOnce)
 		pv.Spec.CSI.NodeStageSecretRef = &v1.SecretReference{Namespace: "ns", Name: "stage"}
 		n.objects = csi.Static([]*v1.PersistentVolume{pv}, []*v1.PersistentVolumeClaim{claim("data", "pv")})
-		n.objects.Secrets = secrets{"stage": "hunter2"}
+		n.objects.Secrets = secrets{"stage": "hunter2\"&"}
 		n.start()
-		n.driver.Inject(csitest.Fault{Method: "NodeStage", Code: codes.Unauthenticated, Message: "password hunter2 is wrong" + strings.Repeat("!", 5000)})
+		n.driver.Inject(csitest.Fault{Method: "NodeStage", Code: codes.Unauthenticated, Message: "password hunter2\"& is wrong" + strings.Repeat("!", 5000) + fmt.Sprintf(`{"password":%q}`, "hunter2\"&")})
 		err := n.setUp(t.Context(), podOf("a", "data"))
-		if err == nil || strings.Contains(err.Error(), "hunter2") || !strings.Contains(err.Error(), "password *** is wrong") || len(err.Error()) > 2000 {
+		if err == nil || strings.Contains(err.Error(), "hunter2") || !strings.Contains(err.Error(), "password [redacted] is wrong") || len(err.Error()) > 2000 {
 			t.Errorf("%v", err)
 		}
 	})
