@@ -67,6 +67,14 @@ func (d Dir) replace(path string, text []byte, sync bool) error {
 			err = hostfs.Replace(path, text, sync)
 		}
 	}
+	if err == nil {
+		return nil
+	}
+	if info, statErr := os.Lstat(path); statErr == nil && info.IsDir() { // no rename replaces it
+		if moveErr := os.Rename(path, path+damaged); moveErr == nil {
+			return hostfs.Replace(path, text, sync)
+		}
+	}
 	return err
 }
 

@@ -88,13 +88,15 @@ func TestNothingIsWrittenOutsideTheDirectory(t *testing.T) {
 // A write that fails leaves only the old file.
 func TestFailedReplaceLeavesNothing(t *testing.T) {
 	root := t.TempDir()
-	if err := os.MkdirAll(filepath.Join(root, "a.json"), 0o700); err != nil { // a directory in place of the file
-		t.Fatal(err)
+	for _, in := range []string{"a.json", "a.json.damaged/full"} { // directories in place of the file, and of what is set aside
+		if err := os.MkdirAll(filepath.Join(root, in), 0o700); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if err := podfile.Dir(root).Replace("a", []byte("text"), false); err == nil {
 		t.Error("a directory was replaced")
 	}
-	if entries, err := os.ReadDir(root); err != nil || len(entries) != 1 {
+	if entries, err := os.ReadDir(root); err != nil || len(entries) != 2 {
 		t.Errorf("there are %v, %v", entries, err)
 	}
 }
@@ -111,5 +113,23 @@ func TestHugeFileIsNotWritten(t *testing.T) {
 	}
 	if got, err := dir.Read("a"); err != nil || len(got) != len(largest) {
 		t.Errorf("read %d bytes, %v", len(got), err)
+	}
+}
+
+// A directory in the place of a file is set aside, because nothing else could be written there.
+func TestDirectoryInThePlaceOfAFile(t *testing.T) {
+	root := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(root, "a.json", "full"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	dir := podfile.Dir(root)
+	if err := dir.Replace("a", []byte("text"), false); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := dir.Read("a"); err != nil || string(text) != "text" {
+		t.Errorf("%q, %v", text, err)
+	}
+	if info, err := os.Stat(filepath.Join(root, "a.json.damaged", "full")); err != nil || !info.IsDir() {
+		t.Errorf("%v, %v", info, err)
 	}
 }

@@ -31,10 +31,18 @@ func Temporary(path string) string {
 	return filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".tmp")
 }
 
-// Write writes a file that only the agent's user may read. With sync, the contents are on the disk when Write
-// returns.
+// Write makes a file that only the agent's user may read. It removes what is at the path, and opens none of it: a link
+// could lead to a file of others, and a FIFO would block. With sync, the contents are on the disk when Write returns.
 func Write(path string, text []byte, sync bool) error {
-	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	file, err := create(path)
+	if errors.Is(err, fs.ErrExist) {
+		if os.Remove(path) != nil { // a directory with contents
+			err = os.Rename(path, path+aside)
+		}
+		if err == nil || errors.Is(err, fs.ErrExist) {
+			file, err = create(path)
+		}
+	}
 	if err != nil {
 		return err
 	}
@@ -43,4 +51,11 @@ func Write(path string, text []byte, sync bool) error {
 		err = file.Sync()
 	}
 	return errors.Join(err, file.Close())
+}
+
+// aside is the suffix of what was in the place of a file.
+const aside = ".damaged"
+
+func create(path string) (*os.File, error) {
+	return os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 }

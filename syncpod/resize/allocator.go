@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/internal/podfile"
+	"github.com/podsync/podsync/runtime/hostfs"
 	"github.com/podsync/podsync/syncpod/podspec/resources"
 )
 
@@ -241,11 +242,14 @@ func (a *Allocator) read(uid types.UID) (*entry, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	if err != nil {
+	if err != nil && !errors.Is(err, hostfs.ErrTooLarge) && !errors.Is(err, hostfs.ErrNotRegular) {
 		return nil, err
 	}
 	var s stored
-	if err := json.Unmarshal(text, &s); err != nil {
+	if err == nil {
+		err = json.Unmarshal(text, &s)
+	}
+	if err != nil {
 		a.config.Log.Error(err, "The file with the allocation of a pod is damaged; the status of the pod is used instead", "podUID", uid, "version", s.Version)
 		return nil, a.files.SetAside(uid)
 	}
