@@ -3,6 +3,8 @@ package source
 import (
 	"fmt"
 	"strings"
+
+	"github.com/podsync/podsync/runtime/foreign"
 )
 
 // A ManifestError reports an error in a manifest, or an ignored part. Its text does not
@@ -22,16 +24,19 @@ type ManifestError struct {
 	key objectKey
 }
 
-// Error names the file, the document, the object and the fields.
+// maxErrorText is the maximum length of the reason in an error, in bytes: a manifest may have a hundred mistakes.
+const maxErrorText = 16 << 10
+
+// Error names the file, the document, the object and the fields. Whoever writes to the folder chooses the name of the file.
 func (e *ManifestError) Error() string {
-	parts := []string{e.File}
+	parts := []string{foreign.Line(e.File)}
 	if e.Document > 0 {
 		parts = append(parts, fmt.Sprintf("document %d", e.Document))
 	}
 	if e.Object != "" {
-		parts = append(parts, e.Object)
+		parts = append(parts, foreign.Line(e.Object))
 	}
-	return strings.Join(append(parts, e.Err.Error()), ": ")
+	return strings.Join(append(parts, foreign.CutText(e.Err.Error(), maxErrorText)), ": ")
 }
 
 // Unwrap returns Err.

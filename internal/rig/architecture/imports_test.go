@@ -90,7 +90,7 @@ var rooms = []room{
 	{"syncpod/userns", []string{"runtime/hostfs"},
 		"the IDs of a pod follow from those of other pods, and are stored in files; the only call to the runtime returns its features"},
 	{"syncpod/shutdown", []string{"runtime"}, "the order follows from the pods and a policy; another package stops them"},
-	{"syncpod/source", []string{"internal/lastknown", "internal/quantities", "internal/utf", "runtime", "runtime/hostfs", "sandbox", "syncpod/container/env", "syncpod/podspec", "syncpod/volume"},
+	{"syncpod/source", []string{"internal/lastknown", "internal/quantities", "internal/utf", "runtime", "runtime/foreign", "runtime/hostfs", "sandbox", "syncpod/container/env", "syncpod/podspec", "syncpod/volume"},
 		"a source works without the code that keeps its pods running"},
 	{"syncpod/credentialprovider", []string{"runtime/hostfs", "runtime/image/keyring", "syncpod/source", "syncpod/volume"},
 		"credentials are pull secrets; another package pulls"},
