@@ -76,7 +76,7 @@ func startTarget(t *testing.T, endpoint, dir, owner string) *target {
 	a.client = &http.Client{Timeout: patience, Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "unix", socket)
 	}}}
-	a.cmd = exec.Command(program, "agent", "-runtime", endpoint, "-dir", dir, "-owner", owner)
+	a.cmd = exec.Command(program, "agent", "-runtime", endpoint, "-dir", dir, "-owner", owner, "-secret", canaryValue)
 	if a.stderr, err = os.Create(filepath.Join(t.ArtifactDir(), "hostile.log")); err != nil {
 		t.Fatal(err)
 	}

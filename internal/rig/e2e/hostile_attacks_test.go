@@ -73,6 +73,7 @@ func (s *siege) pests() []offence {
 		{name: "hooks", attack: []string{"answers", s.port}, change: endlessHooks, check: (*siege).hooksBegun},
 	}
 	all = append(all, s.shells()...)
+	all = append(all, s.texts()...)
 	for _, kind := range []string{"lines", "endless", "bytes", "empty"} {
 		all = append(all, offence{name: "flood-" + kind, attack: []string{"flood", kind}, check: (*siege).readLogs})
 	}

@@ -39,6 +39,8 @@ const (
 //   - the agent has less than 64 MB of memory resident,
 //   - pods that do nothing start at most a second later than without attacks, at the runtime's speed,
 //   - pods that exceed a limit are evicted, and events name the pods that do wrong,
+//   - no text of a registry, an image, a command or a container is long, forges a line or has a character that a terminal
+//     obeys, and the value of a Secret is found nowhere,
 //   - and in the end nothing outside the directories of the pods has changed, and no mount is left or missing.
 func TestHostileContainers(t *testing.T) {
 	for _, endpoint := range endpoints(t) {
@@ -61,6 +63,8 @@ type siege struct {
 	// programs is the directory of the program that containers run. canary and shared are directories
 	// of the node: nothing in canary may change, and only links in shared may.
 	programs, canary, shared string
+	// hosts is the directory with which the runtime finds the test's registry, empty if it finds none.
+	hosts string
 	// port is a port of the node to which no attack may connect.
 	port string
 	made atomic.Int64
@@ -106,6 +110,7 @@ func newSiege(t *testing.T, endpoint string) *siege {
 	owner := fmt.Sprintf("hostile-%d", os.Getpid())
 	t.Cleanup(func() { s.clear(owner) })
 	s.target = startTarget(t, endpoint, dir, owner)
+	s.serveRegistry(endpoint)
 	return s
 }
 
@@ -135,6 +140,7 @@ func (s *siege) run() {
 	stop()
 	watching.Wait() // the last pods that do nothing have been removed
 	if s.alive() {
+		s.findCanary()
 		s.compare(before)
 		s.leave()
 	}

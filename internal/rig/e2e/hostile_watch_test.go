@@ -178,6 +178,9 @@ func (s *siege) snapshot() map[string]string {
 			if err != nil {
 				return err
 			}
+			if path == filepath.Join(s.dir, "root", "images") { // the agent notes who may use the images that it has pulled
+				return fs.SkipDir
+			}
 			if filepath.Dir(path) == logs && !strings.HasPrefix(d.Name(), "hostile_bystander-") {
 				return fs.SkipDir
 			}

@@ -71,6 +71,7 @@ type node struct {
 	*testing.T
 	endpoint              string
 	runtime               runtimeapi.RuntimeServiceClient
+	images                runtimeapi.ImageServiceClient
 	manifests, root, logs string
 }
 
@@ -92,7 +93,7 @@ func newNode(t *testing.T, endpoint string) *node {
 	t.Cleanup(func() { _ = conn.Close() })
 	dir := t.TempDir()
 	n := &node{
-		T: t, endpoint: endpoint, runtime: runtimeapi.NewRuntimeServiceClient(conn),
+		T: t, endpoint: endpoint, runtime: runtimeapi.NewRuntimeServiceClient(conn), images: runtimeapi.NewImageServiceClient(conn),
 		manifests: filepath.Join(dir, "manifests"), root: filepath.Join(dir, "root"), logs: filepath.Join(dir, "logs"),
 	}
 	n.must(os.Mkdir(n.manifests, 0o755))

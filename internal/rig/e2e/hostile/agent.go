@@ -20,6 +20,7 @@ import (
 	"github.com/go-logr/logr/funcr"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	k8sruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -28,6 +29,7 @@ import (
 	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/cgroup/tree"
+	"github.com/podsync/podsync/syncpod/container/env"
 	"github.com/podsync/podsync/syncpod/eviction"
 	"github.com/podsync/podsync/syncpod/server"
 	"github.com/podsync/podsync/syncpod/source"
@@ -75,6 +77,7 @@ func (s *speaker) event(about k8sruntime.Object, eventType, reason, format strin
 func beAgent(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("agent", flag.ContinueOnError)
 	endpoint, dir, name := flags.String("runtime", "", ""), flags.String("dir", "", ""), flags.String("owner", "", "")
+	secret := flags.String("secret", "", "")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -84,7 +87,7 @@ func beAgent(ctx context.Context, args []string) error {
 	}
 	defer client.Close()
 	pods := source.NewPush()
-	agent, err := newAgent(client, pods, *dir, *name)
+	agent, err := newAgent(client, pods, *dir, *name, *secret)
 	if err != nil {
 		return err
 	}
@@ -103,7 +106,7 @@ func beAgent(ctx context.Context, args []string) error {
 	return cmp.Or(first, <-ended, <-ended)
 }
 
-func newAgent(client *cri.Client, pods source.Source, dir, name string) (*agent.Agent, error) {
+func newAgent(client *cri.Client, pods source.Source, dir, name, secret string) (*agent.Agent, error) {
 	root, speaks := filepath.Join(dir, "root"), &speaker{out: json.NewEncoder(os.Stdout)}
 	allocatable := v1.ResourceList{v1.ResourceCPU: resource.MustParse("64"), v1.ResourceMemory: resource.MustParse("64Gi")}
 	driver, err := tree.DriverOf(context.Background(), client)
@@ -124,10 +127,18 @@ func newAgent(client *cri.Client, pods source.Source, dir, name string) (*agent.
 		Sync: syncpod.Config{
 			Owner: cri.Owner{Name: name}, Node: syncpod.Node{LogsRoot: filepath.Join(dir, "logs"), Allocatable: allocatable},
 			Extensions: syncpod.Extensions{Cgroups: cgroups},
+			Objects:    syncpod.Objects{Sources: env.Sources{Secrets: secrets(secret)}},
 			Sink:       syncpod.StatusSinkFunc(speaks.status), Events: syncpod.EventRecorderFunc(speaks.event),
 		},
 		Log: funcr.New(func(prefix, args string) { fmt.Fprintln(os.Stderr, time.Now().Format(time.StampMilli), prefix, args) }, funcr.Options{}),
 	})
+}
+
+// secrets is the value of each Secret.
+type secrets string
+
+func (s secrets) Secret(_ context.Context, namespace, name string) (*v1.Secret, error) {
+	return &v1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Data: map[string][]byte{"password": []byte(s)}}, nil
 }
 
 // control receives pods: PUT /pods with a pod as JSON, DELETE /pods/UID. GET /pods/UID returns 404 when the agent has
