@@ -183,6 +183,24 @@ func TestPorts(t *testing.T) {
 	}
 }
 
+// S10: the host ports of a sidecar are mapped like those of a regular container.
+func TestS10_HostPortsOfSidecarsAreMapped(t *testing.T) {
+	port := func(n int32) []v1.ContainerPort {
+		return []v1.ContainerPort{{ContainerPort: n, HostPort: n, Protocol: v1.ProtocolTCP}}
+	}
+	pod := named("p", v1.PodSpec{
+		InitContainers: []v1.Container{{Name: "i", Ports: port(1)}, {Name: "s", Ports: port(2), RestartPolicy: ptr(v1.ContainerRestartPolicyAlways)}},
+		Containers:     []v1.Container{{Name: "a", Ports: port(3)}},
+	})
+	var got []int32
+	for _, p := range mustConfig(t, sandbox.Input{Pod: pod}).PortMappings {
+		got = append(got, p.HostPort)
+	}
+	if want := []int32{3, 2}; !reflect.DeepEqual(got, want) {
+		t.Errorf("host ports %v, want %v", got, want)
+	}
+}
+
 func TestOverheadIsRequestAndLimit(t *testing.T) {
 	pod := named("p", v1.PodSpec{Overhead: v1.ResourceList{v1.ResourceCPU: resource.MustParse("250m"), v1.ResourceMemory: resource.MustParse("64Mi")}})
 	got := mustConfig(t, sandbox.Input{Pod: pod}).Linux.Overhead

@@ -3,6 +3,7 @@ package sandbox
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -33,7 +34,7 @@ func GetPodDNS(pod *v1.Pod, node NodeDNS) (*runtimeapi.DNSConfig, []DNSWarning, 
 		warnings = append(warnings, DNSWarning{Kind: ClusterDNSMissing})
 	}
 	if !pod.Spec.HostNetwork {
-		node.Servers = outsideZones(node.Servers)
+		node.Servers = reachable(node.Servers)
 	}
 	config := base(&node, source, pod.Namespace)
 	if pod.Spec.DNSConfig != nil {
@@ -91,10 +92,20 @@ func base(n *NodeDNS, source dnsSource, namespace string) *runtimeapi.DNSConfig 
 	return &runtimeapi.DNSConfig{}
 }
 
-// outsideZones returns the servers without a zone. A zone, as in fe80::1%eth0, names an interface of the node, which a
-// pod with its own network does not have (kubernetes #140844).
-func outsideZones(servers []string) []string {
-	return slices.DeleteFunc(slices.Clone(servers), func(s string) bool { return strings.Contains(s, "%") })
+// reachable returns the servers that a pod with its own network may reach. A zone, as in fe80::1%eth0, names an interface of
+// the node (kubernetes #140844), and a loopback address, as in 127.0.0.53, is the pod's own (kubernetes #49675). If there
+// are only loopback addresses, they stay: see [NodeDNS].
+func reachable(servers []string) []string {
+	inZone := func(s string) bool { return strings.Contains(s, "%") }
+	loopback := func(s string) bool {
+		ip, err := netip.ParseAddr(s)
+		return err == nil && ip.IsLoopback()
+	}
+	servers = slices.DeleteFunc(slices.Clone(servers), inZone)
+	if rest := slices.DeleteFunc(slices.Clone(servers), loopback); len(rest) > 0 {
+		return rest
+	}
+	return servers
 }
 
 func clusterSearches(n *NodeDNS, namespace string) []string {

@@ -79,6 +79,24 @@ func TestS8_ServersWithAZoneAreForTheNodesNetwork(t *testing.T) {
 	}
 }
 
+// S8: a nameserver on the node's loopback is for pods on the node's network, if there is another one.
+func TestS8_ServersOnTheLoopbackAreForTheNodesNetwork(t *testing.T) {
+	both := []string{"127.0.0.53", "::1", "192.0.2.1"}
+	for name, tc := range map[string]struct {
+		spec          v1.PodSpec
+		servers, want []string
+	}{
+		"Default":            {v1.PodSpec{DNSPolicy: v1.DNSDefault}, both, []string{"192.0.2.1"}},
+		"the node's network": {v1.PodSpec{DNSPolicy: v1.DNSDefault, HostNetwork: true}, both, both},
+		"no other":           {v1.PodSpec{DNSPolicy: v1.DNSDefault}, []string{"127.0.0.1"}, []string{"127.0.0.1"}},
+		"none":               {v1.PodSpec{DNSPolicy: v1.DNSDefault}, nil, nil},
+	} {
+		if got, _, err := sandbox.GetPodDNS(named("p", tc.spec), sandbox.NodeDNS{Servers: tc.servers}); err != nil || !slices.Equal(got.Servers, tc.want) {
+			t.Errorf("%s: %v, %v, want %v", name, got.GetServers(), err, tc.want)
+		}
+	}
+}
+
 func TestDNSRefusesUnknownPolicy(t *testing.T) {
 	if _, _, err := sandbox.GetPodDNS(named("p", v1.PodSpec{DNSPolicy: "Nope"}), clusterNode); !matches(err, "spec.dnsPolicy") {
 		t.Errorf("error %v, want the field named", err)

@@ -3,14 +3,21 @@ package sandbox
 import (
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/runtime"
 )
 
-// portMappings returns the ports for the pod's regular containers, in the
-// spec's order. Init containers' ports are not mapped.
+// portMappings returns the ports of the pod's regular containers and then of its sidecars, for which the scheduler keeps host
+// ports free, too (kubernetes #132037), each in the spec's order. Ports of other init containers are not mapped.
 func portMappings(spec *v1.PodSpec) []*runtimeapi.PortMapping {
 	var mappings []*runtimeapi.PortMapping
 	for i := range spec.Containers {
 		mappings = appendPorts(mappings, spec.Containers[i].Ports)
+	}
+	for i := range spec.InitContainers {
+		if c := &spec.InitContainers[i]; runtime.IsSidecar(c) {
+			mappings = appendPorts(mappings, c.Ports)
+		}
 	}
 	return mappings
 }

@@ -40,6 +40,12 @@ func failed(format string, args ...any) outcome {
 	return outcome{failure: fmt.Sprintf(format, args...)}
 }
 
+// invalid is the outcome of a probe that cannot be carried out, for example because its port is the name of no port of the
+// container. It says nothing about the container, so no container is killed for it (kubernetes #139283).
+func invalid(err error) outcome {
+	return outcome{unknown: true, cause: err, errored: err.Error()}
+}
+
 // outcome checks once.
 func (c *Checker) outcome(ctx context.Context, r Request) outcome {
 	timeout := timeoutOf(r.Probe)
@@ -63,7 +69,7 @@ func (c *Checker) ask(ctx context.Context, r Request) outcome {
 	case h.GRPC != nil:
 		return c.grpc(ctx, r)
 	}
-	return failed("it has none of exec, httpGet, tcpSocket and grpc")
+	return invalid(errors.New("it has none of exec, httpGet, tcpSocket and grpc"))
 }
 
 func (c *Checker) exec(ctx context.Context, r Request) outcome {
@@ -81,8 +87,10 @@ func (c *Checker) exec(ctx context.Context, r Request) outcome {
 	case errors.Is(err, cri.ErrDeadline):
 		// The runtime has the same timeout, and may report it before the context ends.
 		return failed("no answer within %v", timeoutOf(r.Probe))
-	case ctx.Err() != nil, errors.Is(err, handler.ErrInvalid):
+	case ctx.Err() != nil:
 		return failed("%v", errors.Unwrap(err))
+	case errors.Is(err, handler.ErrInvalid):
+		return invalid(errors.Unwrap(err))
 	}
 	if errors.Is(err, cri.ErrUnavailable) { // the node's conditions report it, once for all pods
 		return outcome{unknown: true, cause: errors.Unwrap(err)}
@@ -92,6 +100,9 @@ func (c *Checker) exec(ctx context.Context, r Request) outcome {
 
 func (c *Checker) httpGet(ctx context.Context, r Request) outcome {
 	result, err := c.hooks.Run(ctx, r.hook(&v1.LifecycleHandler{HTTPGet: r.Probe.HTTPGet}))
+	if errors.Is(err, handler.ErrInvalid) {
+		return invalid(errors.Unwrap(err))
+	}
 	if err != nil {
 		return failed("%v", errors.Unwrap(err))
 	}
@@ -125,7 +136,7 @@ func (c *Checker) tcpSocket(ctx context.Context, r Request) outcome {
 	}
 	port, err := handler.Port("tcpSocket.port", r.Probe.TCPSocket.Port, r.Ports)
 	if err != nil {
-		return failed("%v", err)
+		return invalid(err)
 	}
 	if host == "" {
 		return failed("%v", handler.ErrNoAddress)

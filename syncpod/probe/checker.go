@@ -97,7 +97,7 @@ func (c *Checker) Probe(ctx context.Context, r Request) (Result, error) {
 		return Result{Outcome: actions.ProbeUnknown}, context.Cause(ctx)
 	}
 	if o.unknown {
-		return Result{Outcome: actions.ProbeUnknown}, fmt.Errorf("the command of the probe could not be run: %w", o.cause)
+		return Result{Outcome: actions.ProbeUnknown}, fmt.Errorf("the probe could not be run: %w", o.cause)
 	}
 	return Result{Outcome: o.result(), Message: cmp.Or(o.failure, o.warning)}, nil
 }

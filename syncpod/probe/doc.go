@@ -34,6 +34,8 @@
 //   - tcpSocket: the connection succeeds.
 //   - grpc: the health service responds with SERVING.
 //
+// A probe that cannot be carried out, for example because the container has no port of its name, has no result either.
+//
 // All must happen within timeoutSeconds. Other responses and output from probes are neither stored nor
 // reported, because they may contain secrets.
 //

@@ -26,7 +26,7 @@ type Config struct {
 	// before each check, by several goroutines at a time. Default, also if it returns "":
 	// 127.0.0.1.
 	HostIP func() string
-	// Unhealthy is called after each failure, and after each check without a result because its command could not be run,
+	// Unhealthy is called after each failure, and after each check without a result because it could not be carried out,
 	// with a message for people. It must not block.
 	// Default: none.
 	Unhealthy func(pod *v1.Pod, container string, kind Kind, message string)

@@ -342,6 +342,26 @@ func TestT11_CommandThatCannotRunIsReported(t *testing.T) {
 	})
 }
 
+// A probe that cannot be carried out, here because the container has no port of that name, has no result, as in a kubelet:
+// it is reported, and no container is killed for it (kubernetes #139283).
+func TestT11_ProbeThatCannotBeCarriedOutHasNoResult(t *testing.T) {
+	for name, h := range map[string]v1.ProbeHandler{
+		`httpGet.port "web" is not a port of the container`:   {HTTPGet: &v1.HTTPGetAction{Host: "10.0.0.1", Port: intstr.FromString("web")}},
+		`tcpSocket.port "web" is not a port of the container`: {TCPSocket: &v1.TCPSocketAction{Port: intstr.FromString("web")}},
+		`httpGet.httpHeaders[0].name`:                         {HTTPGet: &v1.HTTPGetAction{Host: "10.0.0.1", Port: intstr.FromInt32(80), HTTPHeaders: []v1.HTTPHeader{{Name: "a b"}}}},
+		"it has none of exec":                                 {},
+	} {
+		inBubble(t, func(n *probing) {
+			n.Observe(podOf(v1.Container{Name: "app", LivenessProbe: &v1.Probe{ProbeHandler: h, TimeoutSeconds: 1, PeriodSeconds: 1, SuccessThreshold: 1, FailureThreshold: 1}}), running("a"), false)
+			time.Sleep(900 * time.Millisecond)
+			n.want("a", actions.ProbeResults{})
+			if len(n.events) != 1 || !strings.HasPrefix(n.events[0], "web app: Liveness probe errored and resulted in unknown state: ") || !strings.Contains(n.events[0], name) {
+				t.Errorf("events %q, want one with %q", n.events, name)
+			}
+		})
+	}
+}
+
 // W11: of a pod that is forgotten, or has stopped, nothing is left; and the end of
 // Run, or of a pod, ends a check under way.
 func TestW11_NothingIsLeftOfAPod(t *testing.T) {

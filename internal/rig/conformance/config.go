@@ -84,6 +84,19 @@ func checkConfig(line []byte) (outcome, error) {
 		return outcome{}, fmt.Errorf("config %s: wantContainer: %w", c.Name, err)
 	}
 	o := outcome{name: c.Name}
+	if sandboxDiff != "" && sandboxErr == nil && !c.WantSandboxError {
+		// What a pod deviates by besides is judged without the ports.
+		without, err := sandbox.GeneratePodSandboxConfig(c.withoutSidecarPorts())
+		if err != nil {
+			return outcome{}, fmt.Errorf("config %s: %w", c.Name, err)
+		}
+		if !proto.Equal(without, gotSandbox) {
+			gotSandbox, o.deviation = without, sidecarPorts
+			if sandboxDiff, err = compare(without, nil, c.WantSandbox, false); err != nil {
+				return outcome{}, fmt.Errorf("config %s: wantSandbox: %w", c.Name, err)
+			}
+		}
+	}
 	if sandboxDiff != "" && c.Pod.Spec.SecurityContext == nil && sandboxErr == nil && !c.WantSandboxError {
 		rest, err := compare(withoutNamespaces(gotSandbox), nil, c.WantSandbox, false)
 		if err != nil {
@@ -99,6 +112,19 @@ func checkConfig(line []byte) (outcome, error) {
 
 // nilIsEmpty is the rule of sandboxes of pods without a security context. The API server stores no such pod.
 const nilIsEmpty = "S9: a pod without a security context has its namespaces"
+
+// sidecarPorts is the rule of the host ports of sidecars.
+const sidecarPorts = "S10: host ports of sidecars are mapped"
+
+// withoutSidecarPorts reverts the effect of sidecarPorts.
+func (c *configCase) withoutSidecarPorts() sandbox.Input {
+	in := c.sandbox()
+	in.Pod = in.Pod.DeepCopy()
+	for i := range in.Pod.Spec.InitContainers {
+		in.Pod.Spec.InitContainers[i].Ports = nil
+	}
+	return in
+}
 
 // withoutNamespaces reverts the effect of nilIsEmpty.
 func withoutNamespaces(config *runtimeapi.PodSandboxConfig) *runtimeapi.PodSandboxConfig {

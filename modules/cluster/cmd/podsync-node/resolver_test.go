@@ -64,3 +64,26 @@ func TestE5_ResolverConfigurationIsReadAgain(t *testing.T) {
 		t.Errorf("an agent starts with a directory: %v", err)
 	}
 }
+
+// S8: the servers behind a resolver on the node's loopback are read, too.
+func TestS8_ServersBehindTheLoopback(t *testing.T) {
+	dir := t.TempDir()
+	stub, behind := filepath.Join(dir, "stub"), filepath.Join(dir, "behind")
+	r := &resolver{path: stub, behind: behind}
+	want := func(text string, servers ...string) {
+		t.Helper()
+		if err := os.WriteFile(stub, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if d, err := r.read(); err != nil || !slices.Equal(d.Servers, servers) || !slices.Equal(d.Searches, []string{"example.com"}) {
+			t.Errorf("%q: %+v, %v, want %v", text, d, err, servers)
+		}
+	}
+	want("nameserver 127.0.0.53\nsearch example.com\n", "127.0.0.53")
+	if err := os.WriteFile(behind, []byte("nameserver 192.0.2.1\nnameserver 192.0.2.2\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	want("nameserver 127.0.0.53\nsearch example.com\n", "127.0.0.53", "192.0.2.1", "192.0.2.2")
+	want("nameserver 127.0.0.53\nnameserver 192.0.2.9\nsearch example.com\n", "127.0.0.53", "192.0.2.9")
+	want("search example.com\n")
+}
