@@ -11,18 +11,18 @@ import (
 	"github.com/podsync/podsync/syncpod/podspec/qos"
 )
 
-// Above determines the settings for the cgroups above those of pods.
+// Above determines the settings for the cgroups above the pods'.
 type Above struct {
 	// Pods are the pods that have a cgroup. Finished pods have none.
 	Pods []*v1.Pod
 	// Allocatable are the node's resources for pods. A resource that is not in it is not limited.
 	Allocatable v1.ResourceList
-	// MemoryReservation must equal the setting of the pods; see [Input].
+	// MemoryReservation must equal the pods' setting; see [Input].
 	MemoryReservation bool
 }
 
-// ResourceConfigForNode returns the settings for the cgroup of all pods: it is limited to Allocatable. A
-// negative amount is an error.
+// ResourceConfigForNode returns the settings for the cgroup with all pods: it is limited to Allocatable.
+// A negative amount is an error.
 func ResourceConfigForNode(a Above) (Resources, error) {
 	for name, q := range a.Allocatable {
 		if q.Sign() < 0 {
@@ -43,11 +43,11 @@ func ResourceConfigForNode(a Above) (Resources, error) {
 	return r, nil
 }
 
-// pidResource is the resource name of the number of processes.
+// pidResource is the resource name for the process count.
 const pidResource v1.ResourceName = "pid"
 
-// ResourceConfigForQOSClass returns the settings for the cgroup of all Burstable or BestEffort pods: the weight is
-// the sum of their requests, or the minimum for BestEffort. Limits are set on each pod.
+// ResourceConfigForQOSClass returns the settings for the cgroup with all Burstable or BestEffort pods: the weight
+// is their requests' sum, or the minimum for BestEffort. Limits are set on each pod.
 func ResourceConfigForQOSClass(a Above, class v1.PodQOSClass) Resources {
 	r := Resources{CPUShares: minShares, Unified: a.reservations(class)}
 	if class == v1.PodQOSBestEffort {
@@ -67,8 +67,8 @@ func shares(cpu resource.Quantity) int64 {
 	return podresources.MilliCPUToShares(cpu.MilliValue())
 }
 
-// reservations returns the sum of the reservations of the pods of a class, or of all pods: the
-// kernel honours a reservation only as far as the cgroups above have it too.
+// reservations adds up the reservations for the pods in a class, or for all pods: the kernel
+// honours a reservation only as far as the cgroups above have it too.
 func (a Above) reservations(class v1.PodQOSClass) map[string]string {
 	if !a.MemoryReservation {
 		return nil

@@ -2,7 +2,7 @@ package cgroup
 
 import "errors"
 
-// DefaultRoot is the name of the cgroup that contains all pods of a kubelet.
+// DefaultRoot names the cgroup that contains all a kubelet's pods.
 const DefaultRoot = "kubepods"
 
 // Driver is the component that manages a node's cgroups, which determines their names. The agent
@@ -13,11 +13,11 @@ type Driver string
 const (
 	// Cgroupfs: the agent and the runtime write to the kernel's files directly.
 	Cgroupfs Driver = "cgroupfs"
-	// Systemd: each cgroup is a slice or a scope of systemd.
+	// Systemd: each cgroup is a systemd slice or scope.
 	Systemd Driver = "systemd"
 )
 
-// Version is the version of the kernel's interface to cgroups.
+// Version is the kernel's cgroup interface version.
 type Version int
 
 // The versions.
@@ -34,19 +34,19 @@ var ErrMemoryInUse = errors.New("the memory limit is below what is in use")
 
 // Resources are one cgroup's settings. A resource that is nil, or missing in a map, has no limit.
 type Resources struct {
-	// CPUShares is the weight among one level's cgroups, 2 to 262144, in the unit of version 1 of the
-	// interface: 1024 for each CPU. 0 leaves the weight unchanged.
+	// CPUShares is the weight among one level's cgroups, 2 to 262144, in the interface's version 1
+	// unit: 1024 for each CPU. 0 leaves the weight unchanged.
 	CPUShares int64
-	// CPUQuota is the CPU time of each period, in microseconds: -1 if CPU limits are not enforced,
-	// 0 for a limit of zero, which does not limit. CPUPeriod is the length of a period, in
+	// CPUQuota is the CPU time in each period, in microseconds: -1 if CPU limits are not enforced,
+	// 0 for a zero limit, which does not limit. CPUPeriod is the length of a period, in
 	// microseconds. Either both are nil or neither.
 	CPUQuota, CPUPeriod *int64
-	// Memory is the limit in bytes. 0 is a limit of zero, which the kernel does not enforce.
+	// Memory is the limit in bytes. 0 is a zero limit, which the kernel does not enforce.
 	Memory *int64
 	// HugePages are limits in bytes by a page's size in bytes.
 	HugePages map[int64]int64
-	// PIDs is the maximum number of processes and threads.
+	// PIDs limits the processes and threads.
 	PIDs *int64
-	// Unified are further files of version 2 by name, such as memory.min.
+	// Unified are further version 2 files by name, such as memory.min.
 	Unified map[string]string
 }

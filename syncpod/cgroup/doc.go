@@ -1,5 +1,5 @@
-// Package cgroup computes the cgroups of a node's pods and their settings: the names, for both
-// drivers, and the limits, for both versions of the kernel's interface.
+// Package cgroup computes the cgroups for a node's pods and their settings: the names, for both drivers, and
+// the limits, for both kernel interface versions.
 //
 // It is pure and performs no I/O. Package syncpod/cgroup/tree creates, updates and removes a node's cgroups.
 //
@@ -12,15 +12,14 @@
 //	└── besteffort                      all BestEffort pods
 //	    └── pod<uid>
 //
-// A runtime places the cgroups of sandbox and containers below the pod's. The kernel's OOM killer, CPU shares, and
+// A runtime places the sandbox's and containers' cgroups below the pod's. The kernel's OOM killer, CPU shares, and
 // pod-level limits depend on this tree.
 //
 // # Names
 //
-// A [Name] is the path to a cgroup, element by element. With the driver cgroupfs that is its path.
-// With the driver systemd each level is a slice whose name is prefixed with those of all levels
-// above it, see systemd.slice(5): kubepods/burstable/pod1-2 becomes
-// kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod1_2.slice.
+// A [Name] is the path to a cgroup, element by element. With the driver cgroupfs that is its path. With the driver
+// systemd each level is a slice whose name is prefixed with those from all levels above it, see systemd.slice(5):
+// kubepods/burstable/pod1-2 becomes kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod1_2.slice.
 //
 // [Resources] are one cgroup's settings. The [Driver] and the root determine its name.
 package cgroup

@@ -4,8 +4,8 @@ import (
 	"maps"
 )
 
-// Larger returns settings with the larger one of each two limits, so that the containers fit before and after a resize.
-// The period is that of next.
+// Larger returns settings with the larger limit each time, so that the containers fit before and after a resize. The
+// period is next's.
 func Larger(last, next Resources) Resources {
 	r := next
 	r.CPUShares = max(last.CPUShares, next.CPUShares)
@@ -37,7 +37,7 @@ func largerLimit(a, b *int64, least int64) *int64 {
 	return new(max(*a, *b))
 }
 
-// largerQuota returns the larger share of CPU time, in the period of b if it has one.
+// largerQuota returns the larger CPU time share, in b's period if it has one.
 func largerQuota(a, b Resources) (quota, period *int64) {
 	if a.CPUQuota == nil || b.CPUQuota == nil || *a.CPUQuota <= 0 || *b.CPUQuota <= 0 {
 		return nil, nil

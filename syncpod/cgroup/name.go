@@ -14,7 +14,7 @@ import (
 )
 
 // Name is the path to a cgroup from the tree's root, one element for each level. A Name
-// returned by [ParseName] or one of the functions below is safe to use as a path.
+// returned by [ParseName] or a function below is safe to use as a path.
 type Name []string
 
 // ParseName returns the name for a path such as "/runtime/kubepods". The path "/" is the tree's root. An element must not be
@@ -33,8 +33,8 @@ func ParseName(s string) (Name, error) {
 	return name, nil
 }
 
-// ClassName returns the cgroup of all pods of a class below root: for Guaranteed pods it is root
-// itself.
+// ClassName returns the cgroup for all pods in a class below root: for Guaranteed pods it is
+// root itself.
 func ClassName(root Name, class v1.PodQOSClass) (Name, error) {
 	switch class {
 	case v1.PodQOSGuaranteed:
@@ -45,7 +45,7 @@ func ClassName(root Name, class v1.PodQOSClass) (Name, error) {
 	return nil, fmt.Errorf("class %q is not Guaranteed, Burstable or BestEffort", class)
 }
 
-// PodName returns the cgroup of a pod below root.
+// PodName returns a pod's cgroup below root.
 func PodName(root Name, class v1.PodQOSClass, uid types.UID) (Name, error) {
 	if uid == "" {
 		return nil, errors.New("metadata.uid is empty")
@@ -83,7 +83,7 @@ func (n Name) Path(d Driver) string {
 	return "/" + path.Join(n...)
 }
 
-// systemd returns a slice's path. In the name of a slice a dash separates levels, so a dash within an element becomes an
+// systemd returns a slice's path. In a slice's name a dash separates levels, so a dash within an element becomes an
 // underscore.
 func (n Name) systemd() string {
 	at, slice := "/", ""

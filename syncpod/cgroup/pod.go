@@ -28,7 +28,7 @@ type Input struct {
 	// always for a Guaranteed pod, and for others while other memory is available. It has an effect
 	// with version 2 only.
 	MemoryReservation bool
-	// PIDs is the maximum number of processes and threads of a pod, 0 means no limit.
+	// PIDs limits the processes and threads of a pod, 0 means no limit.
 	PIDs int64
 }
 
@@ -72,7 +72,7 @@ func (in *Input) limit(r *Resources) {
 	}
 }
 
-// requested returns the sum of the containers' requests and the sandbox's overhead, never nil.
+// requested adds up the containers' requests and the sandbox's overhead, never nil.
 func requested(spec *v1.PodSpec, name v1.ResourceName) *resource.Quantity {
 	return sum(podresources.Total(spec, podresources.Requests, name), spec.Overhead[name])
 }

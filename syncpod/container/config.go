@@ -16,14 +16,14 @@ import (
 	"github.com/podsync/podsync/syncpod/container/env"
 )
 
-// Input is the input of [GenerateContainerConfig].
+// Input is the input for [GenerateContainerConfig].
 type Input struct {
 	// Pod is the pod, required.
 	Pod *v1.Pod
-	// Name is the name of one of the pod's init, regular or ephemeral containers. Required.
+	// Name names one among the pod's init, regular or ephemeral containers. Required.
 	Name string
-	// Attempt counts the containers with this name in the pod, from 0: the restart count. It is part of
-	// the log path and of the name that the runtime reserves, so it must increase.
+	// Attempt counts the containers with this name in the pod, from 0: the restart count. It is in the
+	// log path and in the name that the runtime reserves, so it must increase.
 	Attempt uint32
 
 	// Image is the image to run.
@@ -36,17 +36,17 @@ type Input struct {
 	Mounts     []*runtimeapi.Mount
 	Devices    []*runtimeapi.Device
 	CDIDevices []*runtimeapi.CDIDevice
-	// TargetID is the runtime's ID of the container whose processes an ephemeral container can see
-	// (targetContainerName). "" means none. It has no effect in a pod whose containers share a
+	// TargetID is the runtime's ID for the container whose processes an ephemeral container can
+	// see (targetContainerName). "" means none. It has no effect in a pod whose containers share a
 	// process namespace.
 	TargetID string
-	// UserNamespace is the mapping of IDs of the pod's sandbox. Required if spec.hostUsers is false.
+	// UserNamespace is the ID mapping for the pod's sandbox. Required if spec.hostUsers is false.
 	UserNamespace *runtimeapi.UserNamespace
 	// ExtraGroups are supplemental groups that the pod's volumes need.
 	ExtraGroups []int64
 
-	// Labels and Annotations are added, for example a label of the owning agent, or a device
-	// plugin's annotations for the runtime. They do not replace those of podsync.
+	// Labels and Annotations are added, for example the owning agent's label, or a device
+	// plugin's annotations for the runtime. They do not replace podsync's.
 	Labels, Annotations map[string]string
 
 	// Node describes the node.
@@ -64,7 +64,7 @@ type Image struct {
 	Username string
 }
 
-// GenerateContainerConfig returns a container's configuration. An error names the invalid field in the pod or of the input; it
+// GenerateContainerConfig returns a container's configuration. An error names the invalid field in the pod or the input; it
 // may wrap [ErrRunAsNonRoot].
 func GenerateContainerConfig(in Input) (*runtimeapi.ContainerConfig, error) {
 	if in.Pod == nil {
@@ -191,7 +191,7 @@ func stopSignal(l *v1.Lifecycle) (runtimeapi.Signal, error) {
 }
 
 // LogPath returns a container's log path, relative to its sandbox's log directory: <name>/<attempt>.log. It returns
-// an error if the name could lead out of that directory.
+// an error if the name could leave that directory.
 func LogPath(name string, attempt uint32) (string, error) {
 	if err := hostfs.Element("container name", name); err != nil {
 		return "", err

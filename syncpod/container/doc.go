@@ -6,11 +6,11 @@
 //
 // # Labels and annotations
 //
-// A container's labels and annotations identify its pod and describe how to stop it. They have the
-// kubelet's keys (constants of package runtime), so that log shippers, crictl and a later agent
-// understand the container without the pod's spec. The hash is runtime.HashContainer.
+// A container's labels and annotations identify its pod and describe how to stop it. They have the kubelet's keys
+// (constants in package runtime), so that log shippers, crictl and a later agent understand the container without the
+// pod's spec. The hash is runtime.HashContainer.
 //
-// A [Node] has the settings that all containers of a node share. An agent has them in syncpod.Config, as
+// A [Node] has the settings that all containers on a node share. An agent has them in syncpod.Config, as
 // Node.Containers.
 //
 // # Ownership

@@ -70,7 +70,7 @@ func (in *Input) security(c *v1.Container) (*runtimeapi.LinuxContainerSecurityCo
 }
 
 // namespaces returns the pod's namespaces. An ephemeral container sees its target's processes, if every
-// container has a PID namespace of its own.
+// container has its own PID namespace.
 func (in *Input) namespaces() (*runtimeapi.NamespaceOption, error) {
 	ns, err := linux.Namespaces(&in.Pod.Spec, in.UserNamespace)
 	if err != nil {
@@ -124,7 +124,7 @@ func names(capabilities []v1.Capability) []string {
 	return list
 }
 
-// procPaths returns the paths of /proc and /sys that are hidden from a container, and those that it may not write.
+// procPaths returns the paths in /proc and /sys that are hidden from a container, and those that it may not write.
 func procPaths(n *Node, procMount *v1.ProcMountType) (masked, readonly []string, err error) {
 	if procMount == nil {
 		return append(maskedPaths(), n.MaskedPaths...), readonlyPaths(), nil
@@ -138,7 +138,7 @@ func procPaths(n *Node, procMount *v1.ProcMountType) (masked, readonly []string,
 	return nil, nil, fmt.Errorf("securityContext.procMount %q is not known, want Default or Unmasked", *procMount)
 }
 
-// maskedPaths returns files that reveal properties of the node or secrets of its kernel.
+// maskedPaths returns files that reveal the node's properties or secrets of its kernel.
 func maskedPaths() []string {
 	return []string{
 		"/proc/asound",

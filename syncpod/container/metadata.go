@@ -22,14 +22,14 @@ func (in *Input) labels() map[string]string {
 	return labels
 }
 
-// maxRecorded limits the handlers, ports and paths of a pod that the annotations of its containers record, in bytes. The
-// runtime returns the annotations of all containers in one message of at most 16 MiB; an agent that cannot read it knows
-// no pod. The limit leaves room for two instances of the containers of each of a kubelet's 110 pods.
+// maxRecorded limits the handlers, ports and paths in a pod that the its containers' annotations record, in bytes. The
+// runtime returns the annotations for all containers in one message with at most 16 MiB; an agent that cannot read it
+// knows no pod. The limit leaves room for two container instances in each pod among a kubelet's 110.
 const maxRecorded = 64 << 10
 
 // CheckRecorded returns an error if the pod's container annotations are together too long to create a container.
-// Annotations of ephemeral containers count only for an ephemeral container, so that none of them prevents the restart of
-// another container.
+// Ephemeral containers' annotations count only for an ephemeral container, so that none prevents another container's
+// restart.
 func CheckRecorded(spec *v1.PodSpec, name string) error {
 	recorded := 0
 	for _, list := range [][]v1.Container{spec.InitContainers, spec.Containers} {

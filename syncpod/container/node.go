@@ -2,10 +2,10 @@ package container
 
 import "time"
 
-// Node holds the settings that are common to all containers of a node.
+// Node holds the settings that are common to all containers on a node.
 type Node struct {
-	// MemoryBytes is the node's memory, required: the OOM score of a container depends on its share
-	// of it.
+	// MemoryBytes is the node's memory, required: a container's OOM score depends on its share of
+	// it.
 	MemoryBytes int64
 	// NoCPUQuota turns the enforcement of CPU limits off.
 	NoCPUQuota bool
@@ -16,21 +16,20 @@ type Node struct {
 	GroupOOMKill bool
 	// Swap determines how containers use the node's swap. Default: the runtime decides.
 	Swap Swap
-	// HugePageSizes are the sizes of huge pages that the node's kernel supports, as in the names of
-	// cgroup files ("2MB", "1GB"). A container gets a limit for each size: that of its spec, or 0.
+	// HugePageSizes are the huge page sizes that the node's kernel supports, as in cgroup file
+	// names ("2MB", "1GB"). A container gets a limit for each size: that in its spec, or 0.
 	HugePageSizes []string
 
-	// SeccompRoot is the directory of seccomp profiles, "" means
+	// SeccompRoot is the directory with seccomp profiles, "" means
 	// DefaultSeccompRoot.
 	SeccompRoot string
-	// SeccompDefault gives containers without a seccomp profile the runtime's default profile
-	// instead of none.
+	// SeccompDefault gives containers without a seccomp profile the runtime's default
+	// profile, not none.
 	SeccompDefault bool
 	// MaskedPaths are masked in addition to the default ones, unless the container's procMount is
-	// Unmasked: paths that differ between nodes, such as the thermal_throttle directory of each
-	// CPU.
+	// Unmasked: paths that differ between nodes, such as each CPU's thermal_throttle directory.
 	MaskedPaths []string
 }
 
-// DefaultSeccompRoot is the default directory for seccomp profiles of the node's administrator.
+// DefaultSeccompRoot is the default directory for the node administrator's seccomp profiles.
 const DefaultSeccompRoot = "/var/lib/kubelet/seccomp"

@@ -7,8 +7,8 @@ import (
 	"github.com/podsync/podsync/syncpod/podspec/qos"
 )
 
-// The bounds of oom_score_adj for burstable pods. The kernel adds the value to a process's share of
-// the memory in thousandths, and kills the process with the highest sum first.
+// The bounds on oom_score_adj for burstable pods. The kernel adds the value to a process's memory
+// share in thousandths, and kills the process with the highest sum first.
 const (
 	oomGuaranteed = -997
 	oomBestEffort = 1000
@@ -21,8 +21,8 @@ const (
 // kills when memory runs out.
 //
 // Guaranteed and node-critical pods are killed last, pods without requests first. In between, a
-// container with a larger request is killed later. A sidecar is killed no sooner than the first of
-// the regular containers, which need it (KEP-753).
+// container with a larger request is killed later. A sidecar is killed no sooner than the first
+// regular container, which need it (KEP-753).
 func oomScoreAdj(pod *v1.Pod, c *v1.Container, nodeMemory int64) int64 {
 	if pod.Spec.PriorityClassName == "system-node-critical" {
 		return oomGuaranteed
@@ -58,7 +58,7 @@ func isSidecar(pod *v1.Pod, c *v1.Container) bool {
 	return false
 }
 
-// leastRequest returns the smallest memory request of a regular container.
+// leastRequest returns a regular container's smallest memory request.
 func leastRequest(pod *v1.Pod) int64 {
 	var least int64
 	for i := range pod.Spec.Containers {
@@ -69,7 +69,7 @@ func leastRequest(pod *v1.Pod) int64 {
 	return least
 }
 
-// unassigned returns one container's part of the pod-level memory request that no container
+// unassigned returns one container's part in the pod-level memory request that no container
 // requests for itself (KEP-2837).
 func unassigned(pod *v1.Pod) int64 {
 	if pod.Spec.Resources == nil {

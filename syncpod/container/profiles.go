@@ -12,7 +12,7 @@ import (
 	"github.com/podsync/podsync/runtime/hostfs"
 )
 
-// seccompProfile returns the seccomp profile of the spec, or the node's default. The node's profiles have paths
+// seccompProfile returns the seccomp profile in the spec, or the node's default. The node's profiles have paths
 // below SeccompRoot.
 func seccompProfile(n *Node, p *v1.SeccompProfile) (*runtimeapi.SecurityProfile, error) {
 	if p == nil {
@@ -60,9 +60,9 @@ type appArmor struct {
 	name    string
 }
 
-// AppArmorProfile returns the AppArmor profile of a container: from its security context, else from
-// its annotation, else from the pod's security context. It returns nil if none is set; the runtime
-// then applies its default.
+// AppArmorProfile returns a container's AppArmor profile: from its security context, else from its
+// annotation, else from the pod's security context. It returns nil if none is set; the runtime then
+// applies its default.
 func AppArmorProfile(pod *v1.Pod, c *v1.Container) *v1.AppArmorProfile {
 	if c.SecurityContext != nil && c.SecurityContext.AppArmorProfile != nil {
 		return c.SecurityContext.AppArmorProfile
@@ -96,7 +96,7 @@ func convertAppArmor(p *v1.AppArmorProfile) (appArmor, error) {
 }
 
 // annotatedAppArmor reads the annotation that preceded the field. An API server copies it to the
-// field; only pods of other sources need it (KEP-24).
+// field; only pods from other sources need it (KEP-24).
 func annotatedAppArmor(pod *v1.Pod, name string) *v1.AppArmorProfile {
 	value := pod.Annotations[v1.DeprecatedAppArmorBetaContainerAnnotationKeyPrefix+name]
 	if value == "" || !runtime.IsStatic(pod) {

@@ -44,7 +44,7 @@ func named(list v1.ResourceList, name v1.ResourceName) *resource.Quantity {
 	return nil
 }
 
-// hugePages returns a limit for each page size of the node, in the node's order. Other sizes cannot be limited, and a
+// hugePages returns a limit for each page size on the node, in the node's order. Other sizes cannot be limited, and a
 // container cannot use them.
 func hugePages(n *Node, limits v1.ResourceList) ([]*runtimeapi.HugepageLimit, error) {
 	var list []*runtimeapi.HugepageLimit
@@ -59,7 +59,7 @@ func hugePages(n *Node, limits v1.ResourceList) ([]*runtimeapi.HugepageLimit, er
 	return list, nil
 }
 
-// pageBytes parses the kernel's notation of a page size: "2MB" is 2 MiB.
+// pageBytes parses the kernel's notation for a page size: "2MB" is 2 MiB.
 func pageBytes(size string) (*resource.Quantity, error) {
 	var number int64
 	var unit string

@@ -10,15 +10,15 @@ import (
 	"github.com/podsync/podsync/syncpod/podspec/qos"
 )
 
-// swapFile is the limit of swap in cgroups v2.
+// swapFile is the swap limit in cgroups v2.
 const swapFile = "memory.swap.max"
 
-// limitSwap adds the limit of swap to a container's resources.
+// limitSwap adds the swap limit to a container's resources.
 func (in *Input) limitSwap(c *v1.Container, r *runtimeapi.LinuxContainerResources) {
 	switch {
 	case in.Node.Swap.Behavior == "":
 	case in.Node.Swap.CgroupV1:
-		r.MemorySwapLimitInBytes = r.MemoryLimitInBytes // of memory and swap together
+		r.MemorySwapLimitInBytes = r.MemoryLimitInBytes // for memory and swap together
 	default:
 		if r.Unified == nil {
 			r.Unified = map[string]string{}

@@ -12,9 +12,9 @@ import (
 var ErrRunAsNonRoot = errors.New("runAsNonRoot is set")
 
 // VerifyRunAsNonRoot returns an error that wraps [ErrRunAsNonRoot] if the container must not run as root but would. It
-// checks the spec's user, or if the spec has none, the image's user. It rejects a user of the image that is only a
-// name, because any name may belong to root. It also rejects a number outside the range of runAsUser, because a runtime
-// that keeps 32 bits of 1<<32 runs the process as root. The error names the field or the image.
+// checks the spec's user, or if the spec has none, the image's user. It rejects an image user that is only a name,
+// because any name may belong to root. It also rejects a number that runAsUser does not allow, because a runtime that
+// keeps 32 bits from 1<<32 runs the process as root. The error names the field or the image.
 func VerifyRunAsNonRoot(pod *v1.Pod, c *v1.Container, image Image) error {
 	if pod == nil || c == nil {
 		return errors.New("runAsNonRoot: the pod or container is nil")

@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The conditions of a node, and their number.
+// A node's conditions, and their number.
 const (
 	memoryPressure = iota
 	diskPressure
@@ -15,9 +15,9 @@ const (
 	conditions
 )
 
-// pressure is the state of a condition between decisions.
+// pressure is a condition's state between decisions.
 type pressure struct {
-	// seen is when a threshold of the condition was last met, zero if never.
+	// seen is when a threshold for the condition was last met, zero if never.
 	seen time.Time
 	// on is the last reported state, since changed.
 	on      bool
@@ -35,8 +35,8 @@ func conditionOf(s Signal) int {
 	return diskPressure
 }
 
-// press determines the node's pressures: those of each threshold that is met, or was met
-// within the transition period.
+// press determines the node's pressures: those from each threshold that is met, or was
+// met within the transition period.
 func (d *Decision) press(r Rules, s *State, now time.Time) {
 	all := s.Memory.pressure
 	for _, m := range d.Met {

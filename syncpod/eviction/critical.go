@@ -10,8 +10,8 @@ import (
 	"github.com/podsync/podsync/syncpod/podspec/qos"
 )
 
-// Admit reports whether a new pod may run on a node with these conditions; it considers the
-// conditions of a Decision. Under memory pressure alone, a pod may run if it is not BestEffort or
+// Admit reports whether a new pod may run on a node with these conditions; it considers a
+// Decision's conditions. Under memory pressure alone, a pod may run if it is not BestEffort or
 // tolerates the taint; under any other pressure only critical pods may. The message for a rejected
 // pod is for people; the rejection's reason is Reason.
 func Admit(pod *v1.Pod, node []v1.NodeCondition) (message string, ok bool) {

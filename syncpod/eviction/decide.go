@@ -10,7 +10,7 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// State describes a node at the time of a decision.
+// State describes a node when it decides.
 type State struct {
 	// Readings have at most one entry for each signal. An unreadable signal has none.
 	Readings []Reading
@@ -32,14 +32,14 @@ type State struct {
 type Memory struct {
 	met      []Met
 	pressure [conditions]pressure
-	// acted is the time of the reading that caused the last eviction.
+	// acted is when the reading was taken that caused the last eviction.
 	acted time.Time
 }
 
 // Decision is Decide's result.
 type Decision struct {
-	// Conditions are MemoryPressure, DiskPressure and PIDPressure, without a time of the
-	// last heartbeat.
+	// Conditions are MemoryPressure, DiskPressure and PIDPressure, without the last
+	// heartbeat's time.
 	Conditions []v1.NodeCondition
 	// Met are the thresholds that are met, in their order.
 	Met []Met
@@ -54,7 +54,7 @@ type Decision struct {
 	// Memory is for the next State.
 	Memory Memory
 
-	// due is the threshold for which pods are evicted, ranked the order of eviction.
+	// due is the threshold for which pods are evicted, ranked the eviction order.
 	due    *Met
 	ranked []Candidate
 	// waits is why no pod is evicted although a threshold is due.
@@ -75,7 +75,7 @@ type Met struct {
 // Reclaim is something that can be removed without a loss to any pod.
 type Reclaim uint8
 
-// The kinds of resources to reclaim.
+// The resource kinds to reclaim.
 const (
 	// DeadContainers are exited containers, with their logs.
 	DeadContainers Reclaim = iota
@@ -91,10 +91,10 @@ func (r Reclaim) String() string {
 	return "dead containers"
 }
 
-// Decide returns the consequences of a state. A pod that exceeds its own limit is evicted first.
+// Decide returns what follows from a state. A pod that exceeds its own limit is evicted first.
 // Otherwise, if a threshold has been met for its grace period, unused resources are reclaimed, and
-// if it is still met one pod is evicted: the first in the order of Rank that is not critical and
-// whose usage is known. Missing, outdated or impossible readings have no consequence.
+// if it is still met one pod is evicted: the first in Rank's order that is not critical and whose
+// usage is known. Missing, outdated or impossible readings have no consequence.
 func Decide(r Rules, s State, now time.Time) Decision {
 	d := Decision{}
 	d.meet(r, &s, now)
@@ -134,8 +134,8 @@ func (d *Decision) meet(r Rules, s *State, now time.Time) {
 	}
 }
 
-// actedBefore returns the time of the reading that caused the last eviction. It returns zero if
-// that time is so far in the future that the clock must have been set back.
+// actedBefore returns when the reading was taken that caused the last eviction. It returns zero
+// if that time is so far in the future that the clock must have been set back.
 func (m *Memory) actedBefore(now time.Time) time.Time {
 	if m.acted.After(now.Add(MaxAge)) {
 		return time.Time{}
@@ -152,7 +152,8 @@ func (m *Memory) of(t Threshold) *Met {
 	return nil
 }
 
-// relieve decides which resources are reclaimed, or which pod is evicted, because of pressure on the node.
+// relieve decides which resources are reclaimed, or which pod is evicted, because the node is under
+// pressure.
 func (d *Decision) relieve(r Rules, s *State) {
 	at := slices.IndexFunc(d.Met, func(m Met) bool { return m.Due })
 	if at < 0 {
@@ -182,7 +183,7 @@ func (d *Decision) relieve(r Rules, s *State) {
 	d.waits = "there is no pod that may go"
 }
 
-// reclaims returns the resources that can be removed from the file system of a signal.
+// reclaims returns the resources that can be removed from a signal's file system.
 func reclaims(s Signal, on Layout) []Reclaim {
 	images := s == ImageFSAvailable || s == ImageFSInodesFree
 	containers := s == ContainerFSAvailable || s == ContainerFSInodesFree

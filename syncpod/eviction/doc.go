@@ -1,18 +1,18 @@
 // Package eviction decides which pods to evict when a node runs low on memory, disk or processes, as a
 // kubelet does.
 //
-// A [Policy] has the thresholds, in the terms of a kubelet's configuration; the zero Policy is a kubelet's default.
-// [ParsePolicy] parses it. [Decide] uses readings of the node and its pods. It decides under which pressure the node
-// is, which unused resources to reclaim, and then which pod to evict, one at a time. It also decides which pods to
-// evict because they exceed their own limit. [Rank] is the order of eviction: first pods that use more than they
+// A [Policy] has the thresholds, in a kubelet configuration's terms; the zero Policy is a kubelet's default.
+// [ParsePolicy] parses it. [Decide] uses readings from the node and its pods. It decides under which pressure the
+// node is, which unused resources to reclaim, and then which pod to evict, one at a time. It also decides which pods
+// to evict because they exceed their own limit. [Rank] is the eviction order: first pods that use more than they
 // request, then lower priority, then the usage above the request. [Admit] decides which new pods may run under
-// pressure. All of this is pure: a Decision is a value that can be printed, and explains for each pod why it is
-// evicted or not.
+// pressure. All this is pure: a Decision is a value that can be printed, and explains for each pod why it is evicted
+// or not.
 //
 //	rules, err := ParsePolicy(Policy{})
 //	d := Decide(rules, State{Readings: readings, Pods: pods, Memory: before}, now)
 //	fmt.Print(d)             // met: memory.available<100Mi: 50Mi available
-//	fmt.Print(d.Explain(uid)) // stays: 1 of 2 go before it, and one goes at a time
+//	fmt.Print(d.Explain(uid)) // stays: 1 in 2 goes before it, and one goes at a time
 //
 // A reading that is missing, older than [MaxAge] or impossible has no consequence, and neither has a threshold above
 // the node's capacity: Decision.Problems reports them.

@@ -14,14 +14,14 @@ const Reason = "Evicted"
 // An Eviction is a pod to evict, and its message.
 type Eviction struct {
 	Pod *v1.Pod
-	// Signal is the cause: a signal of the node, or the pod's own limit that it exceeds.
+	// Signal is the cause: a node signal, or the pod's own limit that it exceeds.
 	Signal Signal
 	// GraceSeconds is the pod's grace period.
 	GraceSeconds int64
 	// Message is for people; the reason is Reason.
 	Message string
-	// Annotations are those of the event: the resource that the node is short of, and the containers that use more of it
-	// than they request. It is nil if the pod exceeds its own limit.
+	// Annotations are the event's: the resource that the node lacks, and the containers that use more than they request.
+	// It is nil if the pod exceeds its own limit.
 	Annotations map[string]string
 	// Disruption is set if the node is under pressure: the pod then gets the condition DisruptionTarget. It is not set
 	// if the pod exceeds its own limit.

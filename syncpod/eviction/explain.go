@@ -9,7 +9,7 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// String returns the decision, one line for each step, in the order of execution.
+// String returns the decision, one line for each step, in execution order.
 func (d Decision) String() string {
 	var text strings.Builder
 	for _, c := range d.Conditions {

@@ -10,7 +10,7 @@ const (
 	processes v1.ResourceName = "pids"
 )
 
-// signals returns the node's signals, in order of precedence.
+// signals returns the node's signals, by precedence.
 func signals() []Signal {
 	return []Signal{
 		MemoryAvailable, AllocatableMemoryAvailable, NodeFSAvailable, NodeFSInodesFree, ImageFSAvailable, ImageFSInodesFree,
@@ -18,8 +18,8 @@ func signals() []Signal {
 	}
 }
 
-// ResourceOf returns the resource of a signal of the node: memory, ephemeral-storage, inodes or pids.
-// It returns "" for a signal of a pod.
+// ResourceOf returns a node signal's resource: memory, ephemeral-storage, inodes or pids. It returns
+// "" for a pod's signal.
 func ResourceOf(s Signal) v1.ResourceName {
 	switch s {
 	case MemoryAvailable, AllocatableMemoryAvailable:
@@ -64,7 +64,7 @@ func (l Layout) String() string {
 	return "one disk"
 }
 
-// part is a kind of a pod's data on disk.
+// part is one kind among a pod's data on disk.
 type part uint8
 
 const (
@@ -73,7 +73,7 @@ const (
 	volumes
 )
 
-// parts returns the parts of a pod's data that are on the file system of a signal.
+// parts returns what in a pod's data are on a signal's file system.
 func (l Layout) parts(s Signal) part {
 	images := s == ImageFSAvailable || s == ImageFSInodesFree
 	containers := s == ContainerFSAvailable || s == ContainerFSInodesFree

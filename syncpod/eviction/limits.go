@@ -57,7 +57,7 @@ func emptyDirs(p Candidate, _ Layout) (Signal, string) {
 	return "", ""
 }
 
-// wholePod checks the sum of the containers' limits against the pod's total disk usage.
+// wholePod checks the containers' limits together against the pod's total disk usage.
 func wholePod(p Candidate, _ Layout) (Signal, string) {
 	limit := podresources.Total(&p.Pod.Spec, podresources.Limits, v1.ResourceEphemeralStorage)
 	if limit == nil || limit.IsZero() {

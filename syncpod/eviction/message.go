@@ -8,7 +8,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// immediately is the grace period of a pod that is evicted for a hard threshold.
+// immediately is the grace period for a pod that is evicted for a hard
+// threshold.
 const immediately = 1
 
 // An eviction's event annotations. The names are the kubelet's, because tools read them.
@@ -20,7 +21,7 @@ const (
 	offendingContainersUsage = "offending_containers_usage"
 )
 
-// pressed returns the eviction of a pod for pressure on the node.
+// pressed returns a pod's eviction for pressure on the node.
 func pressed(p Candidate, why *Met, maxGrace time.Duration) Eviction {
 	e := Eviction{Pod: p.Pod, Signal: why.Signal, GraceSeconds: immediately, Disruption: true}
 	e.Message, e.Annotations = describe(p, why)
@@ -33,8 +34,8 @@ func pressed(p Candidate, why *Met, maxGrace time.Duration) Eviction {
 	return e
 }
 
-// describe returns the message of an eviction and its event's annotations: the pressure, and the containers that use more
-// of the resource than they request.
+// describe returns an eviction's message and its event's annotations: the pressure, and the containers that use more than
+// they request.
 func describe(p Candidate, why *Met) (message string, annotations map[string]string) {
 	name := ResourceOf(why.Signal)
 	annotations = map[string]string{starvedResource: string(name)}
@@ -72,8 +73,8 @@ func describe(p Candidate, why *Met) (message string, annotations map[string]str
 	return text.String(), annotations
 }
 
-// largestVolume returns the volume on the node's disk that uses most of a resource, and how much. What a pod has in volumes
-// counts for its eviction, and is in the usage of no container.
+// largestVolume returns the volume on the node's disk that uses most, and how much. What a pod has in volumes counts for
+// its eviction, and is in no container's usage.
 func largestVolume(p Candidate, name v1.ResourceName) (volume string, used uint64) {
 	if name != v1.ResourceEphemeralStorage && name != inodes {
 		return "", 0
@@ -86,7 +87,7 @@ func largestVolume(p Candidate, name v1.ResourceName) (volume string, used uint6
 	return volume, used
 }
 
-// of returns how much of a resource a container uses, nil if unknown.
+// of returns how much a container uses, nil if unknown.
 func (c *ContainerUsage) of(name v1.ResourceName) *uint64 {
 	switch {
 	case name == v1.ResourceMemory:

@@ -3,14 +3,14 @@ package eviction
 import "time"
 
 // Policy configures evictions. The zero Policy is a kubelet's default. Amounts are quantities, such
-// as 100Mi, or percentages of the capacity, such as 10%; 0% or 100% means no threshold.
+// as 100Mi, or percentages for the capacity, such as 10%; 0% or 100% means no threshold.
 type Policy struct {
 	// Hard are the thresholds for which pods are evicted immediately (evictionHard). Default, if
 	// nil: memory.available 100Mi, nodefs.available 10%, nodefs.inodesFree 5%, imagefs.available
-	// 15%, imagefs.inodesFree 5%. A non-nil map replaces all of these.
+	// 15%, imagefs.inodesFree 5%. A non-nil map replaces all these.
 	Hard map[Signal]string
 	// Soft are thresholds that must be met for a grace period before pods are evicted
-	// (evictionSoft). SoftGracePeriod has the grace period of each (evictionSoftGracePeriod).
+	// (evictionSoft). SoftGracePeriod has each one's grace period (evictionSoftGracePeriod).
 	Soft            map[Signal]string
 	SoftGracePeriod map[Signal]time.Duration
 	// MinimumReclaim is how much more than a threshold must be available after an eviction for it
@@ -19,17 +19,17 @@ type Policy struct {
 	// PressureTransitionPeriod is how long a pressure is reported after it was last observed
 	// (evictionPressureTransitionPeriod). Default 5 min.
 	PressureTransitionPeriod time.Duration
-	// MaxPodGracePeriod limits the grace period of a pod that is evicted for a soft threshold
-	// (evictionMaxPodGracePeriod), in whole seconds. Default, and minimum, 1 s.
+	// MaxPodGracePeriod limits the grace period for a pod that is evicted for a soft
+	// threshold (evictionMaxPodGracePeriod), in whole seconds. Default, and minimum, 1 s.
 	MaxPodGracePeriod time.Duration
-	// IgnoreStorageLimits disables the eviction of pods that exceed emptyDir.sizeLimit or their
-	// limits of ephemeral-storage.
+	// IgnoreStorageLimits disables evictions for pods that exceed emptyDir.sizeLimit or their
+	// ephemeral-storage limits.
 	IgnoreStorageLimits bool
-	// Interval is the interval of observations of the node. Default 10 s.
+	// Interval is the interval at which the node is observed. Default 10 s.
 	Interval time.Duration
 }
 
-// DefaultHard returns the default value of Policy.Hard.
+// DefaultHard returns Policy.Hard's default value.
 func DefaultHard() map[Signal]string {
 	return map[Signal]string{
 		MemoryAvailable: "100Mi", NodeFSAvailable: "10%", NodeFSInodesFree: "5%", ImageFSAvailable: "15%", ImageFSInodesFree: "5%",

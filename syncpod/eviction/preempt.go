@@ -11,7 +11,8 @@ import (
 	"github.com/podsync/podsync/syncpod/podspec/resources"
 )
 
-// The status of a pod that is stopped so that a critical pod fits on the node. The event has the same reason.
+// The status for a pod that is stopped so that a critical pod fits on the node. The event has the same
+// reason.
 const (
 	PreemptionReason  = "Preempting"
 	PreemptionMessage = "Preempted in order to admit critical pod"
@@ -22,10 +23,10 @@ const (
 // them; v1.ResourcePods counts pods. Pods count with their requests, so callers pass them with their allocated resources.
 // For a pod that is not critical Preempt returns false.
 //
-// As in a kubelet, a critical pod preempts pods that are not critical and pods of a lower priority. Preempt stops as few
+// As in a kubelet, a critical pod preempts pods that are not critical and pods with a lower priority. Preempt stops as few
 // Guaranteed pods as possible, then as few Burstable ones, then as few BestEffort ones. In each class it stops the pods
-// whose requests come closest to the missing amounts, and between equal ones those with the smaller requests of memory and
-// CPU. Preempt modifies nothing.
+// whose requests come closest to the missing amounts, and between equal ones those with the smaller memory and CPU
+// requests. Preempt modifies nothing.
 func Preempt(pod *v1.Pod, others []*v1.Pod, missing v1.ResourceList) (stop []*v1.Pod, ok bool) {
 	if !runtime.IsCritical(pod) {
 		return nil, false
@@ -56,10 +57,10 @@ func preemptable(critical, other *v1.Pod) bool {
 	return critical.Spec.Priority != nil && other.Spec.Priority != nil && *critical.Spec.Priority > *other.Spec.Priority
 }
 
-// A shortage is the missing amount of each resource; each amount is positive.
+// A shortage is each resource's missing amount; each amount is positive.
 type shortage []lack
 
-// A lack is a missing amount of one resource, in the unit of resources.Count.
+// A lack is one resource's missing amount, in resources.Count's unit.
 type lack struct {
 	name   v1.ResourceName
 	amount int64
@@ -74,7 +75,7 @@ func shortageOf(missing v1.ResourceList) (need shortage) {
 	return need
 }
 
-// frees returns how much of a resource the end of a pod frees.
+// frees returns how much a pod's end frees.
 func frees(pod *v1.Pod, name v1.ResourceName) int64 {
 	if name == v1.ResourcePods {
 		return 1
@@ -114,8 +115,8 @@ func (s shortage) choose(pods []*v1.Pod) (chosen []*v1.Pod) {
 	return chosen
 }
 
-// distance returns the part of the shortage that remains after a pod's end: the sum of the squares of the fractions, so
-// that all resources have the same weight.
+// distance returns how much shortage remains after a pod's end: the squared fractions, added up, so that all resources
+// have the same weight.
 func (s shortage) distance(pod *v1.Pod) (sum float64) {
 	for _, need := range s {
 		if left := float64(need.amount - frees(pod, need.name)); left > 0 {

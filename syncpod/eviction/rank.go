@@ -31,7 +31,7 @@ func Rank(pods []Candidate, s Signal, on Layout) []Candidate {
 	return ranked
 }
 
-// A standing has the properties of a pod that determine its rank.
+// A standing has the pod properties that determine its rank.
 type standing struct {
 	Candidate
 	unknown, exceeds bool

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A Reading is the available amount of a signal.
+// A Reading is a signal's available amount.
 type Reading struct {
 	Signal Signal
 	// Available and Capacity are in bytes, inodes or processes.
@@ -14,7 +14,8 @@ type Reading struct {
 	Time time.Time
 }
 
-// MaxAge is the maximum age of a valid Reading, and the maximum by which its time may be in the future.
+// MaxAge is the maximum age for a valid Reading, and the maximum by which its time may be in the
+// future.
 const MaxAge = time.Minute
 
 // fault returns why a reading is invalid, "" if it is valid.
@@ -64,7 +65,7 @@ func (s *State) readable(t Threshold, now time.Time) (*Reading, string) {
 	return nil, "it could not be read"
 }
 
-// amountOf formats an amount of a signal.
+// amountOf formats a signal's amount.
 func amountOf(s Signal, n uint64) string {
 	q := quantity(ResourceOf(s), n)
 	return q.String()

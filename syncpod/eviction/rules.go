@@ -10,9 +10,9 @@ import (
 
 // Rules are a Policy that was read.
 type Rules struct {
-	// Thresholds are in the order of precedence.
+	// Thresholds are sorted by precedence.
 	Thresholds []Threshold
-	// TransitionPeriod, MaxPodGrace and StorageLimits are the fields of the Policy.
+	// TransitionPeriod, MaxPodGrace and StorageLimits are the Policy's fields.
 	TransitionPeriod, MaxPodGrace time.Duration
 	StorageLimits                 bool
 }
@@ -100,7 +100,7 @@ func wrong(field string, s Signal, value string, err error) error {
 	return fmt.Errorf("eviction: Policy.%s[%q] is %q: %w", field, s, value, err)
 }
 
-// checkSignals rejects signals that are not signals of the node.
+// checkSignals rejects signals that are not node signals.
 func checkSignals[T any](field string, of map[Signal]T) error {
 	var errs []error
 	for _, s := range slices.Sorted(maps.Keys(of)) {

@@ -34,9 +34,9 @@ func (t Threshold) String() string {
 	return text
 }
 
-// An Amount is a number, or a percentage of the capacity. The zero Amount is nothing.
+// An Amount is a number, or a capacity percentage. The zero Amount is nothing.
 type Amount struct {
-	// Count is a number of bytes, inodes or processes.
+	// Count counts bytes, inodes or processes.
 	Count uint64
 	// Percent counts if Count is zero.
 	Percent float64

@@ -17,7 +17,7 @@ type Candidate struct {
 	Usage *Usage
 }
 
-// Usage is the resource usage of a pod. Nil values are unknown.
+// Usage is a pod's resource usage. Nil values are unknown.
 type Usage struct {
 	// MemoryBytes is the working set.
 	MemoryBytes *uint64
@@ -32,7 +32,7 @@ type Usage struct {
 	Files DiskUsage
 }
 
-// ContainerUsage is the resource usage of a container.
+// ContainerUsage is a container's resource usage.
 type ContainerUsage struct {
 	Name string
 	// MemoryBytes is the working set.
@@ -47,7 +47,7 @@ type VolumeUsage struct {
 	DiskUsage
 }
 
-// DiskUsage is an amount of disk usage.
+// DiskUsage is how much disk is used.
 type DiskUsage struct {
 	Bytes, Inodes *uint64
 	// Unmeasurable means that the usage is at least this, and that the pod has created files that
@@ -55,7 +55,7 @@ type DiskUsage struct {
 	Unmeasurable bool
 }
 
-// of returns an amount of one resource.
+// of returns one resource's amount.
 func (d DiskUsage) of(name v1.ResourceName) *uint64 {
 	if name == inodes {
 		return d.Inodes
@@ -63,7 +63,7 @@ func (d DiskUsage) of(name v1.ResourceName) *uint64 {
 	return d.Bytes
 }
 
-// of returns the pod's usage of a resource. Unknown usage counts as nothing.
+// of returns the pod's resource usage. Unknown usage counts as nothing.
 func (u *Usage) of(pod *v1.Pod, name v1.ResourceName, on part) resource.Quantity {
 	switch name {
 	case v1.ResourceMemory:
@@ -107,7 +107,7 @@ func (u *Usage) volume(name string) DiskUsage {
 	return DiskUsage{}
 }
 
-// isLocal reports whether a volume is a part of the pod that is on the node's disk.
+// isLocal reports whether a volume is what the pod has on the node's disk.
 func isLocal(v *v1.Volume) bool {
 	return v.GitRepo != nil || v.ConfigMap != nil || v.EmptyDir != nil && v.EmptyDir.Medium == v1.StorageMediumDefault
 }
@@ -119,7 +119,7 @@ func known(n *uint64) uint64 {
 	return *n
 }
 
-// plus adds, and saturates instead of overflowing.
+// plus adds, and saturates where it would overflow.
 func plus(total uint64, n *uint64) uint64 {
 	if sum := total + known(n); sum >= total {
 		return sum

@@ -41,7 +41,7 @@ type Config struct {
 	// MemoryReservation keeps the memory that pods request from being reclaimed, with
 	// version 2 of the kernel's interface; see cgroup.Input.
 	MemoryReservation bool
-	// PodPIDs is the maximum number of processes and threads of a pod. 0 means no limit.
+	// PodPIDs limits the processes and threads of a pod. 0 means no limit.
 	PodPIDs int64
 	// Allocatable limits all pods together. A resource that is missing in it has no limit.
 	Allocatable v1.ResourceList

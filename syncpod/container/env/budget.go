@@ -3,23 +3,24 @@ package env
 import "fmt"
 
 const (
-	// MaxString is the maximum number of bytes that Linux passes to a process as one argument, or as one variable with
-	// its name: MAX_ARG_STRLEN without the NUL at the end.
+	// MaxString is how many bytes Linux passes at most to a process as one argument, or as one variable with its name:
+	// MAX_ARG_STRLEN without the NUL at the end.
 	MaxString = 128<<10 - 1
-	// MaxTotal is the maximum for all arguments and variables of a process together: a quarter of its
-	// stack limit, which is 8 MiB unless an administrator has changed it for the runtime.
+	// MaxTotal is the maximum for all arguments and variables of a process together: a quarter stack
+	// limit, which is 8 MiB unless an administrator has changed it for the runtime.
 	MaxTotal = 2 << 20
-	// overhead is the number of bytes that Linux adds to each string: a NUL and a pointer.
+	// overhead is how many bytes Linux adds to each string: a NUL and a pointer.
 	overhead = 1 + 8
 )
 
-// A Budget counts the strings with which a process is started. The zero value has all of MaxTotal left.
+// A Budget counts the strings with which a process is started. The zero value has all MaxTotal left.
 type Budget struct{ used int }
 
-// Left returns the maximum length of the next string, negative if none fits.
+// Left returns the next string's maximum length, negative if none fits.
 func (b *Budget) Left() int { return min(MaxString, MaxTotal-b.used-overhead) }
 
-// Add counts a string of n bytes. If fewer bytes are left, it returns an error and counts nothing.
+// Add counts a string with n bytes. If fewer bytes are left, it returns an error and counts
+// nothing.
 func (b *Budget) Add(n int) error {
 	if n > b.Left() {
 		return b.TooLong()

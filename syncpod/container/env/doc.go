@@ -1,12 +1,11 @@
-// Package env resolves the environment variables of a container: values with references to other variables, the pod's fields,
-// resources, keys of ConfigMaps and Secrets, and service variables.
+// Package env resolves a container's environment variables: values with references to other variables, the pod's fields,
+// resources, keys in ConfigMaps and Secrets, and service variables.
 //
 // # Parts
 //
 // MakeEnvironment is a kubelet's makeEnvironmentVariables. Its parts can be used alone: [FromServices] is envvars.FromServices,
 // [FieldValue] fieldpath.ExtractFieldPathAsString, [ResourceValue] resource.ExtractContainerResourceValue, and [Expand]
-// expansion.Expand. None needs the API's defaults. The caller passes the addresses of the pod and of the node, if fields refer to
-// them.
+// expansion.Expand. None needs the API's defaults. The caller passes the pod's and the node's addresses, if fields refer to them.
 //
 // # Order and precedence
 //
@@ -19,22 +18,21 @@
 // A variable is at the position where its name first occurred, with its last value. A kubelet
 // passes the same variables to the runtime, in no particular order.
 //
-// A value in the spec may refer to variables as $(NAME), which stays unchanged if there is no such
-// variable; $$ stands for $. It can refer to the variables set before it, those of services
-// included. Values from other sources are not expanded.
+// A value in the spec may refer to variables as $(NAME), which stays unchanged if there is no such variable; $$ stands for $. It
+// can refer to the variables set before it, services' included. Values from other sources are not expanded.
 //
 // [Expand] replaces the references in any text, and a [Budget] bounds the bytes that all texts from a container may have.
 //
 // # Sources
 //
-// ConfigMaps, Secrets and Services are read through the small interfaces of [Sources], when a container refers to them and at
+// ConfigMaps, Secrets and Services are read through the small interfaces in [Sources], when a container refers to them and at
 // most once for each start. An optional reference to a missing object is skipped; a required one is an [*Error] that wraps
 // [ErrNotFound], and the start is retried. A source reports that an object does not exist with an error that wraps ErrNotFound,
-// or with an API status of client-go. If a source fails for another reason, the call fails, whether or not the reference is
+// or with an API status from client-go. If a source fails for another reason, the call fails, whether or not the reference is
 // optional. There is one exception: a static pod starts without service variables if Services fails, because the pod may itself
 // be the API server.
 //
-// No error of this package contains a value of a source.
+// No error from this package contains a source's value.
 package env
 
 // Where each rule lives:

@@ -8,7 +8,7 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// FieldValue returns the field of in.Pod that ref names. It is for values other than variables: files of a downward API
+// FieldValue returns the field in in.Pod that ref names. It is for values other than variables: files in a downward API
 // volume have the same values.
 func FieldValue(in Input, ref *v1.ObjectFieldSelector) (string, error) {
 	if in.Pod == nil || ref == nil {
@@ -17,7 +17,7 @@ func FieldValue(in Input, ref *v1.ObjectFieldSelector) (string, error) {
 	return (&resolver{in: &in}).field(ref)
 }
 
-// ResourceValue returns the request or limit that ref names, of the container that ref names, or else of in.Container. It
+// ResourceValue returns the request or limit that ref names, for the container that ref names, or else in.Container. It
 // is for values other than variables.
 func ResourceValue(in Input, ref *v1.ResourceFieldSelector) (string, error) {
 	if in.Pod == nil || ref == nil {

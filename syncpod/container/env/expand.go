@@ -31,8 +31,8 @@ func Expand(s string, limit int, lookup func(name string) (value string, ok bool
 	return out.String(), true
 }
 
-// reference parses the reference that begins with the $ at the start of s. It returns its replacement and its length.
-// last is the index of the last ) in s, negative if there is none; it avoids a search for each of many references
+// reference parses the reference that begins with the $ with which s starts. It returns its replacement and its
+// length. last is the index for the last ) in s, negative if there is none; it avoids a search for each reference
 // without an end.
 func reference(s string, last int, lookup func(string) (string, bool)) (text string, length int) {
 	switch {
@@ -52,7 +52,7 @@ func reference(s string, last int, lookup func(string) (string, bool)) (text str
 	return s[:end+1], end + 1
 }
 
-// Lookup returns a function that returns the value of a variable of vars, for [Expand]. If a name occurs more than
+// Lookup returns a function that returns a variable's value in vars, for [Expand]. If a name occurs more than
 // once, its last value counts.
 func Lookup[V ~struct{ Name, Value string }](vars []V) func(name string) (value string, ok bool) {
 	values := make(map[string]string, len(vars))

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// field returns the value of a field in the pod (the downward API).
+// field returns a field's value in the pod (the downward API).
 func (r *resolver) field(ref *v1.ObjectFieldSelector) (string, error) {
 	if ref.APIVersion != "" && ref.APIVersion != "v1" {
 		return "", fmt.Errorf("fieldRef.apiVersion %q is not known, want v1", ref.APIVersion)

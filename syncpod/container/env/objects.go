@@ -10,10 +10,10 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// objects caches the objects of a kind, nil for those that do not exist.
+// objects caches the objects with one kind, nil for those that do not exist.
 type objects[T any] map[string]*T
 
-// get returns an object, nil if there is none of that name. The caller counts the bytes of a new object.
+// get returns an object, nil if none has that name. The caller counts a new object's bytes.
 func (o objects[T]) get(ctx context.Context, pod *v1.Pod, name string, ask func(ctx context.Context, namespace, name string) (*T, error)) (object *T, isNew bool, err error) {
 	if object, known := o[name]; known {
 		return object, false, nil
@@ -29,7 +29,7 @@ func (o objects[T]) get(ctx context.Context, pod *v1.Pod, name string, ask func(
 	return object, object != nil, nil
 }
 
-// configMap returns a ConfigMap, nil if there is none of that name.
+// configMap returns a ConfigMap, nil if none has that name.
 func (r *resolver) configMap(ctx context.Context, name string) (*v1.ConfigMap, error) {
 	if r.from.ConfigMaps == nil {
 		return nil, fmt.Errorf("ConfigMap %q: there is no source of ConfigMaps (syncpod.Config.Objects.ConfigMaps)", name)
@@ -46,7 +46,7 @@ func (r *resolver) configMap(ctx context.Context, name string) (*v1.ConfigMap, e
 
 func secretError(name string, err error) error { return fmt.Errorf("%s %q: %w", "Secret", name, err) }
 
-// secret returns a Secret, nil if there is none of that name.
+// secret returns a Secret, nil if none has that name.
 func (r *resolver) secret(ctx context.Context, name string) (*v1.Secret, error) {
 	if r.from.Secrets == nil {
 		return nil, secretError(name, errors.New("there is no source of Secrets (syncpod.Config.Objects.Secrets)"))
@@ -112,7 +112,7 @@ func missing(optional *bool, format string, names ...any) (string, bool, error) 
 	return "", false, fmt.Errorf("%s: %w", fmt.Sprintf(format, names...), ErrNotFound)
 }
 
-// envFrom sets a variable for each key of a ConfigMap or Secret. Keys that cannot be a variable's name are
+// envFrom sets a variable for each key in a ConfigMap or Secret. Keys that cannot be a variable's name are
 // skipped: the object may have other uses, too.
 func (r *resolver) envFrom(ctx context.Context, f *v1.EnvFromSource) error {
 	data, err := r.dataFrom(ctx, f)
@@ -164,7 +164,7 @@ func (r *resolver) dataFrom(ctx context.Context, f *v1.EnvFromSource) (map[strin
 	return nil, nil
 }
 
-// reveal reports a value of a Secret to the caller.
+// reveal reports a Secret's value to the caller.
 func (r *resolver) reveal(value string) {
 	if r.in.OnSecret != nil {
 		r.in.OnSecret(value)

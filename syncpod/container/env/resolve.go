@@ -21,30 +21,29 @@ func (v Var) String() string { return v.Name + "=..." }
 // GoString is String, for the verb %#v.
 func (v Var) GoString() string { return v.String() }
 
-// Input is the input of [MakeEnvironment], in addition to the sources.
+// Input is the input for [MakeEnvironment], in addition to the sources.
 type Input struct {
 	// Pod is the pod, required.
 	Pod *v1.Pod
-	// Container is the name of one of the pod's init, regular or ephemeral containers. Required.
+	// Container names one among the pod's init, regular or ephemeral containers. Required.
 	Container string
-	// PodIPs are the pod's addresses, the primary first: those of its sandbox, or the node's for a
-	// pod on the node's network. They may still be unknown; a variable that refers to them is then
-	// empty.
+	// PodIPs are the pod's addresses, the primary first: its sandbox's, or the node's for a pod on
+	// the node's network. They may still be unknown; a variable that refers to them is then empty.
 	PodIPs []string
 	// HostIPs are the node's addresses, the primary first. If there are none, a variable that
 	// refers to them is an error.
 	HostIPs []string
-	// Allocatable are the node's resources for pods: the value of a resourceFieldRef for a limit
-	// that is not set.
+	// Allocatable are the node's resources for pods: a resourceFieldRef's value for a limit that
+	// is not set.
 	Allocatable v1.ResourceList
-	// MasterNamespace is the namespace of the service "kubernetes", whose variables every pod gets.
-	// "" means "default".
+	// MasterNamespace is the namespace with the service "kubernetes", whose variables every pod
+	// gets. "" means "default".
 	MasterNamespace string
 	// FileKey returns the value of a key of an env file in the pod's volumes (KEP-3721). If the file or the key does not
 	// exist, the error wraps ErrNotFound; it must not contain a value. Nil makes such a key an error.
 	FileKey func(ctx context.Context, pod *v1.Pod, ref *v1.FileKeySelector) (string, error)
-	// OnSecret, if set, is called with each value of a Secret that becomes a variable, so that the caller can remove
-	// the values from texts that may repeat them.
+	// OnSecret, if set, is called with each Secret value that becomes a variable, so that the caller can remove the
+	// values from texts that may repeat them.
 	OnSecret func(value string)
 }
 
@@ -101,7 +100,7 @@ type resolver struct {
 	container  *v1.Container
 	from       Sources
 	vars       *set
-	room       int // the bytes of maxRead that are left
+	room       int // the bytes left from maxRead
 	configMaps objects[v1.ConfigMap]
 	secrets    objects[v1.Secret]
 }
@@ -110,8 +109,8 @@ func (r *resolver) wrap(item string, err error) error {
 	return &Error{Namespace: r.in.Pod.Namespace, Pod: r.in.Pod.Name, Container: r.container.Name, Item: item, Err: err}
 }
 
-// env sets one variable of the spec. If its optional reference leads nowhere, the variable keeps
-// its previous value.
+// env sets one variable from the spec. If its optional reference leads nowhere, the variable
+// keeps its previous value.
 func (r *resolver) env(ctx context.Context, e *v1.EnvVar) error {
 	if e.ValueFrom == nil || e.Value != "" {
 		value, ok := Expand(e.Value, r.vars.left(e.Name), r.vars.lookup)

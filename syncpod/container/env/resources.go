@@ -12,9 +12,9 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// resource returns a request or limit for a container in the pod, as a whole number of divisors,
-// rounded up. A limit that is not set is the pod's limit, else the node's allocatable. A request
-// that is not set is 0.
+// resource returns a request or limit for a container in the pod, as whole divisors, rounded up.
+// A limit that is not set is the pod's limit, else the node's allocatable. A request that is not
+// set is 0.
 func (r *resolver) resource(ref *v1.ResourceFieldSelector) (string, error) {
 	c := r.container
 	if ref.ContainerName != "" {
@@ -70,8 +70,8 @@ func (r *resolver) limit(c *v1.Container, name v1.ResourceName) resource.Quantit
 	return r.in.Allocatable[name]
 }
 
-// divided returns q/divisor, rounded up; a divisor of 0 counts as 1. CPU is divided in thousandths, so that a divisor
-// of 1m has an effect.
+// divided returns q/divisor, rounded up; divisor 0 counts as 1. CPU is divided in thousandths, so that the divisor 1m
+// has an effect.
 func divided(q, divisor resource.Quantity, thousandths bool) (string, error) {
 	if divisor.Sign() < 0 {
 		return "", fmt.Errorf("resourceFieldRef.divisor %s is negative", divisor.String())

@@ -14,16 +14,16 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// The service whose variables every pod gets regardless of its spec, because clients in the cluster
-// use it to find the API, and its default namespace.
+// The service whose variables every pod gets whatever its spec, because clients in the cluster use
+// it to find the API, and its default namespace.
 const (
 	masterService          = "kubernetes"
 	defaultMasterNamespace = "default"
 )
 
-// services sets service variables: of the API's service, and, unless spec.enableServiceLinks is
-// false, of all services in the pod's namespace. A static pod does not wait for the services: the
-// pod may be the API server that serves them.
+// services sets service variables: for the API's service, and, unless spec.enableServiceLinks is
+// false, for all services in the pod's namespace. A static pod does not wait for the services:
+// the pod may be the API server that serves them.
 func (r *resolver) services(ctx context.Context) error {
 	if r.from.Services == nil {
 		return nil
@@ -106,8 +106,8 @@ func (r *resolver) service(s *v1.Service) error {
 }
 
 // FromServices returns service variables, in the services' order, as a kubelet's envvars.FromServices does. A service
-// without a cluster IP has none. The caller selects the services that a pod gets: those of its namespace, and the service
-// "kubernetes" of the namespace "default"; [MakeEnvironment] selects them itself. It does not limit their bytes.
+// without a cluster IP has none. The caller selects the services that a pod gets: those in its namespace, and the service
+// "kubernetes" in the namespace "default"; [MakeEnvironment] selects them itself. It does not limit their bytes.
 func FromServices(services []*v1.Service) []Var {
 	var vars []Var
 	for _, s := range services {
@@ -118,8 +118,8 @@ func FromServices(services []*v1.Service) []Var {
 	return vars
 }
 
-// variables returns one service's variables: its first port's address, the number of each named port, and all ports in
-// the form of Docker's links.
+// variables returns one service's variables: its first port's address, each named port's number, and all ports as
+// Docker's links do.
 func variables(s *v1.Service) []Var {
 	prefix := variable(s.Name)
 	vars := []Var{{prefix + "_SERVICE_HOST", s.Spec.ClusterIP}}
@@ -150,7 +150,7 @@ func links(prefix, ip string, port *v1.ServicePort, first bool) (vars []Var) {
 	return append(vars, Var{name, url}, Var{name + "_PROTO", strings.ToLower(protocol)}, Var{name + "_PORT", number}, Var{name + "_ADDR", ip})
 }
 
-// variable converts the name of a service or port to a part of a variable's name.
+// variable converts a service's or port's name for use in a variable's name.
 func variable(name string) string {
 	return strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
 }

@@ -4,8 +4,8 @@ import (
 	"fmt"
 )
 
-// set is a list of variables, each name once, at its first position. It is limited to what the
-// kernel accepts for a process.
+// set lists variables, each name once, at its first position. It is limited to what the kernel
+// accepts for a process.
 type set struct {
 	list   []Var
 	index  map[string]int
@@ -32,7 +32,8 @@ func (s *set) set(name, value string) error {
 	return nil
 }
 
-// left returns the maximum length of a variable's value in bytes, negative if the variable does not fit.
+// left returns the maximum length for a variable's value in bytes, negative if the variable does not
+// fit.
 func (s *set) left(name string) int {
 	budget := s.without(name)
 	return budget.Left() - size(name, "")
@@ -67,5 +68,5 @@ func (s *set) lookup(name string) (string, bool) {
 	return "", false
 }
 
-// size returns the length of a variable in the form NAME=value, which a process receives.
+// size returns a variable's length in the form NAME=value, which a process receives.
 func size(name, value string) int { return len(name) + len("=") + len(value) }

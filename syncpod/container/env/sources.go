@@ -34,7 +34,7 @@ type Secrets interface {
 
 // Services lists Services.
 type Services interface {
-	// Services returns the Services of a namespace, in any order. The caller must not modify them.
+	// Services returns the Services in a namespace, in any order. The caller must not modify them.
 	Services(ctx context.Context, namespace string) ([]*v1.Service, error)
 }
 

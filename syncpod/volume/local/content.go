@@ -16,7 +16,7 @@ import (
 	"github.com/podsync/podsync/syncpod/container/env"
 )
 
-// file is a file of a volume. It may hold a secret: it is never printed.
+// file is a file in a volume. It may hold a secret: it is never printed.
 type file struct {
 	data []byte
 	mode int32
@@ -35,16 +35,17 @@ type content struct {
 	owners    owners
 	// files has the files by their paths in the volume.
 	files map[string]file
-	// dirs has the files' directories, each with one of its files.
+	// dirs has the files' directories, each with one file.
 	dirs map[string]string
 	// room is the remaining room for the pod's volume files.
 	room *room
-	// secret is set if any of them may hold a secret.
+	// secret is set if any may hold a secret.
 	secret bool
-	// next is when the first of the files may have changed, zero if none changes before the pod
+	// next is when the first file may have changed, zero if none changes before the pod
 	// changes.
 	next time.Time
-	// stale has the errors of files that could not be renewed and are unchanged.
+	// stale has the errors from files that could not be renewed and are
+	// unchanged.
 	stale []error
 }
 
@@ -73,7 +74,8 @@ func modeOr(mode *int32, def int32) int32 {
 	return *mode
 }
 
-// projected adds the files of all sources. If two files have the same path, the later one counts.
+// projected adds the files from all sources. If two files have the same path, the later one
+// counts.
 func (c *content) projected(ctx context.Context, vol *v1.Volume) error {
 	p := vol.Projected
 	mode := modeOr(p.DefaultMode, v1.ProjectedVolumeSourceDefaultMode)
@@ -99,7 +101,7 @@ func (c *content) source(ctx context.Context, vol *v1.Volume, index int, mode in
 	return c.provided(ctx, vol, index, mode)
 }
 
-// picked is the selection of an object's keys that become files.
+// picked selects an object's keys that become files.
 type picked struct {
 	items    []v1.KeyToPath
 	mode     int32
@@ -217,8 +219,8 @@ func (c *content) put(name string, f file) error {
 	return nil
 }
 
-// besideOthers returns an error if a file has the name of a directory that another file needs, or the other
-// way round. Otherwise it records the directories that the file needs.
+// besideOthers returns an error if a file has a directory's name that another file needs, or the other way
+// round. Otherwise it records the directories that the file needs.
 func (c *content) besideOthers(name string) error {
 	other, taken := c.dirs[name]
 	for dir := path.Dir(name); !taken && dir != "."; dir = path.Dir(dir) {

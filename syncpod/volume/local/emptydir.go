@@ -10,10 +10,10 @@ import (
 	"github.com/podsync/podsync/internal/podresources"
 )
 
-// emptyDirMode allows processes of any user to use the volume.
+// emptyDirMode allows any user's processes to use the volume.
 const emptyDirMode = 0o777
 
-// emptyDir creates the directory if it does not exist. Files and changes of containers are kept.
+// emptyDir creates the directory if it does not exist. Files and containers' changes are kept.
 func (v *Volumes) emptyDir(source *v1.EmptyDirVolumeSource, path string, pod *v1.Pod) error {
 	o, err := v.ownersOf(pod)
 	if err != nil {
@@ -35,13 +35,13 @@ func (v *Volumes) emptyDir(source *v1.EmptyDirVolumeSource, path string, pod *v1
 
 // memory is a file system in memory: a tmpfs, or a hugetlbfs.
 type memory struct {
-	// size is the maximum number of bytes, 0 for the kernel's default: of a tmpfs half of the node's memory.
+	// size limits the bytes, 0 for the kernel's default: for a tmpfs half the node's memory.
 	size int64
-	// pages is the size of the huge pages of a hugetlbfs in bytes, 0 for a tmpfs.
+	// pages is the huge page size in a hugetlbfs in bytes, 0 for a tmpfs.
 	pages int64
 }
 
-// memoryOf returns the file system of an emptyDir that is not on the disk.
+// memoryOf returns the file system for an emptyDir that is not on the disk.
 func (v *Volumes) memoryOf(source *v1.EmptyDirVolumeSource, pod *v1.PodSpec) (memory, error) {
 	switch medium := source.Medium; {
 	case medium == v1.StorageMediumMemory:
@@ -56,9 +56,8 @@ func (v *Volumes) memoryOf(source *v1.EmptyDirVolumeSource, pod *v1.PodSpec) (me
 	return memory{}, fmt.Errorf("emptyDir.medium %q is not supported", source.Medium)
 }
 
-// memorySize returns the size of an emptyDir in memory: its limit or the sum of the containers' memory limits, whichever is
-// less (kubernetes #94444). A pod without memory limits may use the node's allocatable memory. It returns 0 if none of the
-// three is known.
+// memorySize returns an emptyDir's size in memory: its limit or the containers' memory limits together, whichever is less
+// (kubernetes #94444). A pod without memory limits may use the node's allocatable memory. It returns 0 if none is known.
 func (v *Volumes) memorySize(limit *resource.Quantity, pod *v1.PodSpec) (size int64) {
 	size = v.config.Allocatable.Memory().Value()
 	for _, other := range []*resource.Quantity{podresources.Total(pod, podresources.Limits, v1.ResourceMemory), limit} {
@@ -69,7 +68,7 @@ func (v *Volumes) memorySize(limit *resource.Quantity, pod *v1.PodSpec) (size in
 	return size
 }
 
-// onlyPageSize returns the size of the huge pages that the containers in a pod request.
+// onlyPageSize returns the huge page size that the containers in a pod request.
 func onlyPageSize(pod *v1.PodSpec) (size int64, err error) {
 	for _, requested := range pageSizes(pod) {
 		if size != 0 && requested != size {
@@ -83,7 +82,7 @@ func onlyPageSize(pod *v1.PodSpec) (size int64, err error) {
 	return size, nil
 }
 
-// pageSizeOf returns the size of the huge pages of a medium such as HugePages-2Mi.
+// pageSizeOf returns the huge page size for a medium such as HugePages-2Mi.
 func pageSizeOf(medium v1.StorageMedium, pod *v1.PodSpec) (int64, error) {
 	text := strings.TrimPrefix(string(medium), string(v1.StorageMediumHugePagesPrefix))
 	size, err := resource.ParseQuantity(text)
@@ -98,7 +97,7 @@ func pageSizeOf(medium v1.StorageMedium, pod *v1.PodSpec) (int64, error) {
 	return 0, fmt.Errorf("emptyDir.medium %s needs a container that requests huge pages of that size", medium)
 }
 
-// pageSizes returns the sizes of the huge pages that containers in a pod, or the pod as a whole, request, in any order.
+// pageSizes returns the huge page sizes that containers in a pod, or the pod as a whole, request, in any order.
 func pageSizes(pod *v1.PodSpec) (sizes []int64) {
 	add := func(r *v1.ResourceRequirements) {
 		for _, list := range []v1.ResourceList{r.Requests, r.Limits} {

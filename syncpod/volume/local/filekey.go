@@ -13,12 +13,12 @@ import (
 	"github.com/podsync/podsync/syncpod/container/env"
 )
 
-// maxEnvFile is the maximum size of an env file in bytes (KEP-3721).
+// maxEnvFile is the maximum env file size in bytes (KEP-3721).
 const maxEnvFile = 64 << 10
 
-// FileKey returns the value of a key in an env file (KEP-3721). The file is in an emptyDir of the pod with the
-// directory dir. If the file or the key does not exist, or the value is empty, the error wraps
-// env.ErrNotFound. Links in the volume do not lead out of it. No error contains a value.
+// FileKey returns a key's value in an env file (KEP-3721). The file is in a pod's emptyDir with the directory
+// dir. If the file or the key does not exist, or the value is empty, the error wraps env.ErrNotFound. Links in
+// the volume do not lead outside. No error contains a value.
 func FileKey(pod *v1.Pod, dir string, ref *v1.FileKeySelector) (string, error) {
 	if pod == nil || ref == nil {
 		return "", errors.New("file key: the pod or the reference is nil")
@@ -59,7 +59,7 @@ func keyOf(volume string, ref *v1.FileKeySelector) (string, error) {
 }
 
 // readEnvFile reads a regular file; links in the volume may lead to it. If a container has replaced the file by
-// something else, that is not opened: opening could act on a device, or wait for the other end of a pipe.
+// something else, that is not opened: opening could act on a device, or wait for a pipe's other end.
 func readEnvFile(volume, name string) (string, error) {
 	root, err := os.OpenRoot(volume + onlyDir)
 	if err != nil {
@@ -73,8 +73,8 @@ func readEnvFile(volume, name string) (string, error) {
 	return string(text), err
 }
 
-// parseKey returns the first value of a key. A line is KEY='value', where value may span lines and
-// is literal; or it is blank, or a comment. A blank after KEY= means an empty value, as in a shell.
+// parseKey returns a key's first value. A line is KEY='value', where value may span lines and is
+// literal; or it is blank, or a comment. A blank after KEY= means an empty value, as in a shell.
 func parseKey(text, key string) (string, error) {
 	for n := 1; text != ""; {
 		line, rest, _ := strings.Cut(text, "\n")

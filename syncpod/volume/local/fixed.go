@@ -11,7 +11,7 @@ import (
 	"github.com/podsync/podsync/syncpod/container/env"
 )
 
-// The kinds of objects whose contents volumes have.
+// The object kinds whose contents volumes have.
 const (
 	kindConfigMap = "configMap"
 	kindSecret    = "secret"
@@ -51,8 +51,8 @@ func (f *fixed) forget(dir string) {
 	delete(f.pods, filepath.Clean(dir))
 }
 
-// get returns a ConfigMap or Secret: the pod's copy if that is immutable, otherwise the current one
-// of its source. A source may return nil for not found.
+// get returns a ConfigMap or Secret: the pod's copy if that is immutable, otherwise its source's
+// current one. A source may return nil for not found.
 func get[T any](ctx context.Context, c *content, key objectKey, from func(ctx context.Context, namespace, name string) (*T, error)) (*T, error) {
 	if known, ok := c.fixed.find(c.dir, key).(*T); ok {
 		return known, nil

@@ -8,8 +8,8 @@ import (
 	"os"
 )
 
-// onlyDir at the end of a path makes the kernel reject everything but a directory. Without it, a
-// FIFO created by a container would be opened, and would wait for a writer.
+// onlyDir ending a path makes the kernel reject everything but a directory. Without it, a FIFO
+// created by a container would be opened, and would wait for a writer.
 const onlyDir = "/."
 
 // makeDirIn creates a directory with that mode, whatever the process's umask, unless the name
@@ -72,8 +72,8 @@ func open(parent *os.Root, name string, found fs.FileInfo) (*os.Root, fs.FileInf
 
 var errReplaced = errors.New("it was replaced while it was made")
 
-// setMode sets the mode of a directory that was just created. If the directory is not empty, or has
-// other owners or more permissions than requested, it was replaced.
+// setMode sets the mode for a directory that was just created. If the directory is not empty, or
+// has other owners or more permissions than requested, it was replaced.
 func setMode(dir *os.Root, made fs.FileInfo, mode fs.FileMode) error {
 	if made.Mode()&^fs.ModeType == mode {
 		return nil

@@ -17,8 +17,8 @@ import (
 	"github.com/podsync/podsync/syncpod/container/env"
 )
 
-// Mounts returns a container's mounts, in its spec's order, of the volumes that
-// SetUp has made below the pod's directory dir.
+// Mounts returns a container's mounts, in its spec's order, for the volumes
+// that SetUp has made below the pod's directory dir.
 func (v *Volumes) Mounts(_ context.Context, req container.MountRequest, dir string) (container.Mounts, error) {
 	if req.Pod == nil || req.Container == nil {
 		return container.Mounts{}, errors.New("volumes: MountRequest.Pod and Container are required")
@@ -84,7 +84,7 @@ func (v *Volumes) mount(req container.MountRequest, index int, dir string, kept 
 	}, nil
 }
 
-// imageMount returns the read-only mount of an image, or of a directory in it (KEP-4639). The runtime mounts it.
+// imageMount returns the read-only mount for an image, or a directory in it (KEP-4639). The runtime mounts it.
 func (v *Volumes) imageMount(req container.MountRequest, ask *v1.VolumeMount) (*runtimeapi.Mount, error) {
 	image := req.Images[ask.Name]
 	if image == "" {

@@ -39,7 +39,8 @@ func mountMemory(d directory, in memory) error {
 	return err
 }
 
-// isolate ends the propagation between a mount, with the mounts in it, and other mounts of the same directory.
+// isolate ends the propagation between a mount, with the mounts in it, and other mounts for the same
+// directory.
 func isolate(point string) error {
 	if err := syscall.Mount("", point, "", syscall.MS_REC|syscall.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("isolate %s: %w", point, err)
@@ -76,7 +77,7 @@ func pin(root *os.Root, below, target string) error {
 	return nil
 }
 
-// makeTarget creates an empty directory or file to mount on. It removes the target of an earlier container first.
+// makeTarget creates an empty directory or file to mount on. It removes an earlier container's target first.
 func makeTarget(target string, dir bool) error {
 	if err := os.MkdirAll(filepath.Dir(target), 0o750); err != nil {
 		return err

@@ -21,17 +21,17 @@ const (
 	groupEnters             = 0o550 | fs.ModeSetgid
 )
 
-// owners are the user and the group of the files that are created for a pod.
+// owners are the user and the group for the files that are created for a pod.
 type owners struct {
 	// group is the pod's fsGroup, which may read its files.
 	group int
-	// user is the user of all containers in the pod, if they have the same: the tokens for
-	// its service account belong to that user (KEP-2451).
+	// user is the user for all containers in the pod, if they have the same: the tokens
+	// for its service account belong to that user (KEP-2451).
 	user int
 }
 
-// ownersOf returns the owners of files created for a pod. An agent that may not change owners keeps
-// its own.
+// ownersOf returns the owners for files created for a pod. An agent that may not change owners
+// keeps its own.
 func (v *Volumes) ownersOf(pod *v1.Pod) (owners, error) {
 	group, groupErr := idOf("spec.securityContext.fsGroup", fsGroup(pod), validation.IsValidGroupID)
 	user, userErr := idOf("securityContext.runAsUser", commonUser(pod), validation.IsValidUserID)
@@ -49,7 +49,7 @@ func (v *Volumes) ownersOf(pod *v1.Pod) (owners, error) {
 	return owners{group: group, user: user}, errors.Join(groupErr, userErr)
 }
 
-// idOf returns the ID of a field, keep if it is not set. validate returns why an ID is invalid.
+// idOf returns a field's ID, keep if it is not set. validate returns why an ID is invalid.
 func idOf(field string, id *int64, validate func(int64) []string) (int, error) {
 	if id == nil {
 		return keep, nil
@@ -73,8 +73,8 @@ func isMember(group int) bool {
 	return err == nil && slices.Contains(append(groups, os.Getegid()), group)
 }
 
-// commonUser returns the user of all containers in the pod, nil if they differ or one does not set a user.
-// Ephemeral containers do not count: when they are added, the files already have an owner.
+// commonUser returns the user for all containers in the pod, nil if they differ or one does not set a
+// user. Ephemeral containers do not count: when they are added, the files already have an owner.
 func commonUser(pod *v1.Pod) *int64 {
 	var common *int64
 	for _, containers := range [][]v1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
@@ -99,7 +99,7 @@ func userOf(pod *v1.Pod, c *v1.Container) *int64 {
 	return nil
 }
 
-// access is the owners and the mode of a file or directory.
+// access is the owners and the mode for a file or directory.
 type access struct {
 	user, group int
 	mode        fs.FileMode
@@ -122,8 +122,8 @@ func (o owners) file(f file) access {
 	return access{f.user, o.group, mode}
 }
 
-// token returns the mode of a file with a token. If the file has owners, only they may read it. file adds the
-// group's permissions.
+// token returns the mode for a file with a token. If the file has owners, only they may read it. file adds
+// the group's permissions.
 func (o owners) token(mode int32) int32 {
 	if o == (owners{group: keep, user: keep}) {
 		return mode
@@ -136,7 +136,7 @@ func (a access) isOf(info fs.FileInfo) bool {
 	return info.Mode()&^fs.ModeType == a.mode && isOwned(info, a.user, a.group)
 }
 
-// give sets the access of the directory with that name in root, unless it has
+// give sets the access to the directory with that name in root, unless it has
 // it.
 func give(root *os.Root, name string, a access) error {
 	dir, info, err := enter(root, name)
@@ -155,17 +155,17 @@ func give(root *os.Root, name string, a access) error {
 		err = file.Chown(a.user, a.group)
 	}
 	if err == nil {
-		err = chmodDir(file, a.mode) // after the change to the owner, which clears bits of the mode
+		err = chmodDir(file, a.mode) // after the change to the owner, which clears mode bits
 	}
 	return errors.Join(err, file.Close())
 }
 
-// giveTo sets the access of a file that is open for writing.
+// giveTo sets the access to a file that is open for writing.
 func (a access) giveTo(file *os.File) error {
 	if a.user != keep || a.group != keep {
 		if err := file.Chown(a.user, a.group); err != nil {
 			return err
 		}
 	}
-	return file.Chmod(a.mode) // after the change to the owner, which clears bits of the mode
+	return file.Chmod(a.mode) // after the change to the owner, which clears mode bits
 }

@@ -14,5 +14,5 @@ func isOwned(info fs.FileInfo, user, group int) bool {
 	return ok && (user == keep || int(stat.Uid) == user) && (group == keep || int(stat.Gid) == group)
 }
 
-// chmodDir sets the mode of a directory that is open.
+// chmodDir sets the mode on an open directory.
 func chmodDir(dir *os.File, mode fs.FileMode) error { return dir.Chmod(mode) }

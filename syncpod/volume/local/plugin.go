@@ -29,7 +29,7 @@ func (v *Volumes) provides(vol *v1.Volume) bool {
 }
 
 // setUpByPlugin makes the plugin mount all its volumes concurrently, because each may wait for a driver. Those that are
-// mounted already have the time of short. The returned function waits for one volume's error.
+// mounted already have short's time. The returned function waits for one volume's error.
 func (v *Volumes) setUpByPlugin(ctx, short context.Context, pod *v1.Pod, dir string) (wait func(*v1.Volume) error) {
 	var running sync.WaitGroup
 	used := mounted(pod)
@@ -58,8 +58,8 @@ func (v *Volumes) isSetUp(pod *v1.Pod, vol *v1.Volume, dir string) bool {
 // errNotSetUp means that a volume has not been set up, or not completely.
 var errNotSetUp = errors.New("it has not been set up")
 
-// checkSetUp returns an error if a volume of the agent's is incomplete: its files are not published, or were in memory and are
-// lost, or the node's path is not of the requested type.
+// checkSetUp returns an error if an agent's volume is incomplete: its files are not published, or were in memory and are lost,
+// or the node's path has another type.
 func checkSetUp(vol *v1.Volume, place string) error {
 	switch {
 	case vol.HostPath != nil:
@@ -100,7 +100,7 @@ func (v *Volumes) locate(pod *v1.Pod, vol *v1.Volume, dir string) (volume.Locati
 	return volume.Location{Path: place, ReadOnly: vol.HostPath == nil && vol.EmptyDir == nil, SELinuxRelabel: vol.HostPath == nil}, nil
 }
 
-// device returns a block device of a container. Only a volume.Plugin provides them.
+// device returns a container's block device. Only a volume.Plugin provides them.
 func (v *Volumes) device(req container.MountRequest, ask *v1.VolumeDevice, dir string) (*runtimeapi.Device, error) {
 	vol := find(req.Pod, ask.Name)
 	switch {
@@ -123,9 +123,9 @@ func (v *Volumes) device(req container.MountRequest, ask *v1.VolumeDevice, dir s
 	return &runtimeapi.Device{HostPath: at.Path, ContainerPath: path.Join("/", ask.DevicePath), Permissions: permissions}, nil
 }
 
-// keepForeign removes the directories of volumes that Volumes does not create, but only if they are empty, because the
-// agent has created none of the files in them. It returns an error if one of them remains. A file may be the data of a
-// volume whose mount is not visible here; then nothing below the pod's directory may be deleted (kubernetes #72257,
+// keepForeign removes the directories for volumes that Volumes does not create, but only if they are empty, because
+// the agent has created no files in them. It returns an error if one remains. A file may be data in a volume whose
+// mount is not visible here; then nothing below the pod's directory may be deleted (kubernetes #72257,
 // #74650).
 func keepForeign(dir string) error {
 	own := volume.Directories()
@@ -166,7 +166,7 @@ func removeEmpty(plugin string, levels int) error {
 	return os.Remove(plugin)
 }
 
-// maxForeign is the maximum number of names read from such a directory. A volume full of files may have more.
+// maxForeign limits the names read from such a directory. A full volume may have more.
 const maxForeign = 1024
 
 func someOf(dir string) ([]fs.DirEntry, error) {

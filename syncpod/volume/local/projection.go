@@ -11,7 +11,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// provided adds the files of a source that Config.Projections provides. They belong to the user of the containers, like
+// provided adds the files from a source that Config.Projections provides. They belong to the containers' user, like
 // tokens. If the provider fails, its last answer's files are used, so that containers in a running pod can restart.
 func (c *content) provided(ctx context.Context, vol *v1.Volume, index int, mode int32) error {
 	s := &vol.Projected.Sources[index]
@@ -36,7 +36,8 @@ func (c *content) provided(ctx context.Context, vol *v1.Volume, index int, mode 
 	return nil
 }
 
-// lastFiles returns the files of a source that the volume has, none if one is missing.
+// lastFiles returns the files from a source that the volume has, none if one is
+// missing.
 func (c *content) lastFiles(s *v1.VolumeProjection) map[string][]byte {
 	var paths []string
 	if s.ClusterTrustBundle != nil {

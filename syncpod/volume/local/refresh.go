@@ -18,11 +18,11 @@ const (
 	retryInterval = 30 * time.Second
 )
 
-// Refresh updates the files of the volumes that SetUp has created below the pod's directory dir.
+// Refresh updates the files in the volumes that SetUp has created below the pod's directory dir.
 // Containers may run meanwhile: they see an update completely or not at all, and unchanged files
 // are not written.
 //
-// next is the time of the next call unless the pod changes before, zero if nothing else can change:
+// next is when the next call is due unless the pod changes before, zero if nothing else can change:
 // in a minute while ConfigMaps and Secrets may change, when a token must be renewed, and in half a
 // minute after an error. All volumes are tried; errors are joined, and a volume with an error is
 // unchanged.
@@ -87,8 +87,7 @@ func (v *Volumes) update(ctx context.Context, pod *v1.Pod, vol *v1.Volume, dir s
 	return c, c.write()
 }
 
-// withShare returns the context for one volume's update: it has half of the remaining time, or all of it for the last
-// volume.
+// withShare returns the context for one volume's update: it has half the remaining time, or all for the last volume.
 func withShare(ctx context.Context, others int) (context.Context, context.CancelFunc) {
 	deadline, ok := ctx.Deadline()
 	if !ok || others == 0 {
@@ -97,7 +96,7 @@ func withShare(ctx context.Context, others int) (context.Context, context.Cancel
 	return context.WithTimeout(ctx, time.Until(deadline)/2)
 }
 
-// countFileVolumes returns the number of mounted volumes of the pod that consist of files.
+// countFileVolumes counts the pod's mounted volumes that consist in files.
 func countFileVolumes(pod *v1.Pod) (n int) {
 	var used map[string]bool
 	for i := range pod.Spec.Volumes {
@@ -115,12 +114,12 @@ func countFileVolumes(pod *v1.Pod) (n int) {
 	return n
 }
 
-// isOfFiles reports whether the volume consists of files that this package writes.
+// isOfFiles reports whether the volume has only files that this package writes.
 func isOfFiles(vol *v1.Volume) bool {
 	return vol.ConfigMap != nil || vol.Secret != nil || vol.DownwardAPI != nil || vol.Projected != nil
 }
 
-// sooner returns the earlier of two times; zero means never.
+// sooner returns the earlier time; zero means never.
 func sooner(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b

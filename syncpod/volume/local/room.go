@@ -3,15 +3,15 @@ package local
 import "fmt"
 
 const (
-	// maxBytes bounds the files of all volumes of a pod that the agent writes. An object of
-	// the API has about 1 MiB, but items and sources may name one key any number of times,
-	// and files in memory count for the agent.
+	// maxBytes bounds the files in all a pod's volumes that the agent writes. An API object
+	// has about 1 MiB, but items and sources may name one key arbitrarily often, and files
+	// in memory count for the agent.
 	maxBytes = 32 << 20
-	// maxFiles limits the number of files: each takes at least a page of memory.
+	// maxFiles limits the files: each takes at least a memory page.
 	maxFiles = 8192
 )
 
-// A room is the remaining room for the files of a pod's volumes in one pass over them.
+// A room is the remaining room for the files in a pod's volumes in one pass over them.
 type room struct {
 	bytes, files int
 }
@@ -31,7 +31,7 @@ func (r *room) take(f file) error {
 	return nil
 }
 
-// release adds the size of a file that another file replaces.
+// release adds the size for a file that another file replaces.
 func (r *room) release(f file) {
 	r.bytes += len(f.data)
 	r.files++

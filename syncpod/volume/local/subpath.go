@@ -15,7 +15,7 @@ import (
 
 const subPathsDir = "volume-subpaths"
 
-// pinPath is where the target of a subPath is mounted, as in a kubelet.
+// pinPath is where a subPath's target is mounted, as in a kubelet.
 type pinPath struct {
 	dir, volume, container string
 	index                  int
@@ -29,8 +29,8 @@ func (p pinPath) path() (string, error) {
 }
 
 // pins are the paths at which subPaths are mounted for one container's start. If a container can write to such a
-// directory, it can rename it, and the new path, of any length, is in the table of mounts that every process of the
-// node reads; runc starts no container if a line has 64 KiB. So a pin of a writable directory ends with the start.
+// directory, it can rename it, and the new path, however long, is in the mount table that every process on the node
+// reads; runc starts no container if a line has 64 KiB. So a writable directory's pin ends with the start.
 type pins []string
 
 // release unmounts the pins. A start that happens later nevertheless fails, because the paths no longer
@@ -63,7 +63,7 @@ func unmountPin(place string) error {
 	return mounts.Detach(place)
 }
 
-// subPath returns the path on a path's node in a volume. Symbolic links cannot lead out of the volume. A
+// subPath returns the path on a path's node in a volume. Symbolic links cannot leave the volume. A
 // missing directory is created. If the pin ends with the start, subPath adds it to kept.
 func (v *Volumes) subPath(volume, below string, at pinPath, kept *pins) (string, error) {
 	root, err := os.OpenRoot(volume + onlyDir)

@@ -13,9 +13,9 @@ import (
 	"github.com/podsync/podsync/syncpod/volume"
 )
 
-// TearDown unmounts all mounts of SetUp and Mounts below the pod's directory dir. It keeps mounts of other
-// components. It returns an error if a volume that Volumes does not create still contains a file because its
-// plugin has left it or is missing: the caller must then not remove dir.
+// TearDown unmounts all mounts from SetUp and Mounts below the pod's directory dir. It keeps other
+// components' mounts. It returns an error if a volume that Volumes does not create still contains a file
+// because its plugin has left it or is missing: the caller must then not remove dir.
 func (v *Volumes) TearDown(ctx context.Context, uid types.UID, dir string) error {
 	v.fixed.forget(dir)
 	dir, err := filepath.EvalSymlinks(dir)
@@ -44,7 +44,7 @@ func (v *Volumes) TearDown(ctx context.Context, uid types.UID, dir string) error
 const anyName = "*"
 
 // unmountEach unmounts the places below dir with those elements, where only the agent creates
-// names. It visits them instead of reading the table of mounts, whose paths containers can choose.
+// names. It visits them and does not read the mount table, whose paths containers can choose.
 func unmountEach(dir string, places []string, unmountOne func(place string) error) error {
 	if len(places) == 0 {
 		return unmountAll(dir, unmountOne)

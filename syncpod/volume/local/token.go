@@ -77,8 +77,8 @@ func (c *content) lastFile(name string) file {
 	return file{data: data, got: info.ModTime()}
 }
 
-// isYounger reports whether f is a token of less than that age. One from the future
-// has no age that could be relied on: the clock was set.
+// isYounger reports whether f is a token below that age. One from the future has no
+// age that could be relied on: the clock was set.
 func (f *file) isYounger(age time.Duration) bool {
 	is := time.Since(f.got)
 	return !f.got.IsZero() && 0 <= is && is < age

@@ -26,7 +26,8 @@ type Config struct {
 	ConfigMaps env.ConfigMaps
 	Secrets    env.Secrets
 	Tokens     volumedir.Tokens
-	// Projections provides the other sources of projected volumes. A source without it is an error.
+	// Projections provides the other sources for projected volumes. A source without it is an
+	// error.
 	Projections volumedir.Projections
 	// Allocatable are the node's resources for pods, the downward API's value for a limit that is
 	// not set.
@@ -36,12 +37,12 @@ type Config struct {
 	RecursiveReadOnly []string
 	// Unprivileged makes the agent mount nothing. Secrets are then written to the disk, a subPath is
 	// checked but not pinned, and an emptyDir in memory is an error. If the agent is not root either,
-	// it gives files to an fsGroup only if it is a member of that group; otherwise it keeps them.
+	// it gives files to an fsGroup only if it belongs to that group; otherwise it keeps them.
 	Unprivileged bool
 	// Observer is called for each volume that SetUp has set up or failed to, with the duration. It
 	// must return soon. Default: none.
 	Observer func(pod *v1.Pod, volume *v1.Volume, took time.Duration, err error)
-	// Plugin provides volumes of all other kinds. Default: a pod with such a volume fails.
+	// Plugin provides all other volume kinds. Default: a pod with such a volume fails.
 	Plugin volumedir.Plugin
 }
 
@@ -61,8 +62,8 @@ func (v *Volumes) RecursiveReadOnly(handler string) bool {
 	return slices.Contains(v.config.RecursiveReadOnly, handler)
 }
 
-// SetUp creates or updates the volumes of the pod that its containers mount, below the pod's directory dir. It tries all
-// of them; the error joins an *volume.Error for each that failed. The update to a volume that is set up already delays a
+// SetUp creates or updates the pod's volumes that its containers mount, below the pod's directory dir. It tries them
+// all; the error joins an *volume.Error for each that failed. The update to a volume that is set up already delays a
 // restart by lastknown.Patience at most: after an error Mounts still mounts that volume, as it is.
 func (v *Volumes) SetUp(ctx context.Context, pod *v1.Pod, dir string) error {
 	if pod == nil {
@@ -113,7 +114,7 @@ func eachMounted(pod *v1.Pod, do func(*v1.Volume) error) error {
 	return errors.Join(errs...)
 }
 
-// mounted returns the names of the volumes that containers in the pod mount.
+// mounted returns the names for the volumes that containers in the pod mount.
 func mounted(pod *v1.Pod) map[string]bool {
 	used := map[string]bool{}
 	note := func(c *v1.Container) {
@@ -160,7 +161,7 @@ func (v *Volumes) setUp(ctx context.Context, pod *v1.Pod, vol *v1.Volume, dir st
 	return err
 }
 
-// pathOf returns the path on the node of a volume that Volumes creates.
+// pathOf returns the path on the node for a volume that Volumes creates.
 func pathOf(vol *v1.Volume, dir string) (string, error) {
 	if vol.HostPath != nil {
 		return filepath.FromSlash(vol.HostPath.Path), nil
@@ -175,7 +176,7 @@ func pathOf(vol *v1.Volume, dir string) (string, error) {
 	return filepath.Join(dir, "volumes", plugin, vol.Name), nil
 }
 
-// kind returns the name of the API field that determines a volume's kind.
+// kind returns the API field's name that determines a volume's kind.
 func kind(vol *v1.Volume) string {
 	source := reflect.ValueOf(vol.VolumeSource)
 	for i := range source.NumField() {

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// filesDirMode is the mode of file directories, which any user may read.
+	// filesDirMode is the mode for file directories, which any user may read.
 	filesDirMode = 0o755
 	// dataLink leads to the version that counts. Programs that watch their files
 	// for updates watch for it.
@@ -150,9 +150,9 @@ func (c *content) makeDirs(root *os.Root, name string) error {
 	return give(root, name, c.owners.dir(filesDirMode))
 }
 
-// stamp sets the modification time of each token's file to the time of its receipt, which
-// determines its renewal. In a new version it does so before containers can see it: a token that
-// looks younger than it is would be renewed too late.
+// stamp sets each token file's modification time to when it was received, which determines its
+// renewal. In a new version it does so before containers can see it: a token that looks younger
+// than it is would be renewed too late.
 func (c *content) stamp(root *os.Root, version string) error {
 	for name, f := range c.files {
 		if f.got.IsZero() {
@@ -175,7 +175,7 @@ func replaceLink(root *os.Root, version string) error {
 	return root.Rename(nextLink, dataLink)
 }
 
-// shown returns the entries at the top of the volume: files, and directories with files.
+// shown returns the entries at the volume's top: files, and directories with files.
 func shown(files map[string]file) []string {
 	var names []string
 	for name := range files {
