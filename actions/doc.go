@@ -1,4 +1,5 @@
-// Package actions decides what one pod needs next.
+// Package actions decides what one pod needs next. A program with its own loop
+// imports it to decide, and a test to check decisions without a runtime.
 //
 // [Compute] takes a pod, its status in the runtime and its probe results, and returns a [Plan]:
 // which containers to stop, whether to create a sandbox, and which containers to start, each with a

@@ -1,5 +1,6 @@
 // Package backoff decides when a failed step may be retried. A key's wait doubles with each failure, up to a maximum.
-// A key without failures for long enough starts again with the shortest wait.
+// A key without failures for long enough starts again with the shortest wait. A program that retries work for many
+// keys imports it, and passes the time.
 //
 // The package is pure: the time is an argument, nothing sleeps, and nothing is started. [Backoff.Check]
 // reports whether a key must wait, [Backoff.Advance] records a failure, [Backoff.Forget] drops a key, and

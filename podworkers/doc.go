@@ -1,5 +1,6 @@
 // Package podworkers tracks the phase of every pod on a node and calls a Syncer for it: one call at a time,
-// retried with back-off, interrupted when the pod must stop.
+// retried with back-off, interrupted when the pod must stop. A program that has its own SyncPod imports it
+// to run one call per pod at a time.
 //
 // It has two layers. [Set] decides: it is the state of all pods, a state machine without goroutine,
 // clock or lock. The caller reports changes with [Set.Update], takes work with [Set.Next], returns its

@@ -1,5 +1,6 @@
 // Package runtime describes a node as its container runtime reports it: sandboxes, containers, and
-// the pod status made from both.
+// the pod status made from both. Every program that reads pod statuses imports it; it needs
+// neither gRPC nor a runtime.
 //
 // The types are plain values with no connection to a runtime. Package runtime/cri converts CRI
 // responses to them; package actions decides on them; tests write them as literals.

@@ -1,4 +1,5 @@
 // Package sandbox builds a pod's sandbox configuration, CRI's PodSandboxConfig: the environment that its containers share.
+// A program that creates sandboxes itself imports it for the message; sandbox/run sends it.
 //
 // [GeneratePodSandboxConfig] is pure: it builds that message from a pod and the node's settings. The parts that need these
 // settings are their own functions: [GeneratePodHostname], [GetPodDNS], [BuildPodLogsDirectory] and [LookupRuntimeHandler].

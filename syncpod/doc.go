@@ -1,5 +1,6 @@
 // Package syncpod syncs pods: it compares a pod with the container runtime, and carries out the plan of package
-// actions over CRI.
+// actions over CRI. A program with its own workers imports it to carry out one sync; package agent brings
+// workers and sources along.
 //
 // A [Syncer] has one call for each stage of a pod's life. [Syncer.SyncPod] brings a pod closer to its definition,
 // [Syncer.SyncTerminatingPod] stops it, and [Syncer.SyncTerminatedPod] cleans up after it. The caller makes the

@@ -1,5 +1,6 @@
 // Package cri connects to a container runtime with CRI v1. It provides a connection with timeouts that survives runtime
-// restarts, error classes, and pod owners.
+// restarts, error classes, and pod owners. A program imports it to connect, whether it embeds an agent or makes single
+// calls.
 //
 // [Dial] connects. Its result implements both generated CRI clients; most packages in this module accept only the
 // methods they need (such as [Execer]), so other clients and wrappers can be used too. Syncer, Loop and Agent take a

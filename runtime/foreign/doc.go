@@ -1,4 +1,4 @@
-// Package foreign makes others' texts harmless: a runtime's texts, a registry, an image, a plugin, a container
+// Package foreign makes others' texts harmless: those from a runtime, a registry, an image, a plugin, a container
 // or a peer. Such a text has any length and any characters. Whoever receives one bounds it before it enters an
 // error, a status, an event, a log line or a page:
 //

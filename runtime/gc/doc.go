@@ -1,7 +1,8 @@
 // Package gc removes dead containers, unused sandboxes and old logs: a container that crashes leaves a dead instance and a log
-// with each restart. When no source has a terminated pod any more, the pod worker removes its containers and sandboxes, and this
-// package removes its logs. This package also removes the containers, the sandboxes and then the logs from pods that were evicted
-// or deleted and have stopped, although a source still has them.
+// with each restart. When no source has a terminated pod any more, the pod worker removes its containers and sandboxes, and
+// this package removes its logs. This package also removes the containers, the sandboxes and then the logs from pods that were
+// evicted or deleted and have stopped, although a source still has them. A program with its own loop imports it so that dead
+// containers and logs do not fill the disk.
 //
 // [Decide] returns a pod's garbage. It is a pure function on the status that the runtime reports. A [Collector] removes the
 // garbage, in a pass that its owner starts periodically. It reads the statuses from a runtime.Cache, so that a pass without

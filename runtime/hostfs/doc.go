@@ -1,4 +1,5 @@
 // Package hostfs reads, replaces and names files on the node that are hostile or must survive a crash.
+// Packages import it wherever a container may have written a path or a file.
 //
 // # Hostile files
 //

@@ -1,5 +1,6 @@
 // Package image ensures that container images are present. It applies the pull policy, selects registry credentials, merges
-// concurrent pulls for one image, limits concurrent pulls, and backs off after failures.
+// concurrent pulls for one image, limits concurrent pulls, and backs off after failures. A program that creates containers
+// imports it for pulls, access and disk space.
 //
 // The reasons in container statuses are a kubelet's, verbatim, because people and tools look for them. Known kubelet defects are
 // avoided:

@@ -1,4 +1,5 @@
 // Package logs reads container logs in CRI's format, with kubectl logs' options.
+// A server imports it to answer kubectl logs.
 //
 // [Reader.Read] reads one container instance's log with the options in the Kubernetes API,
 // v1.PodLogOptions:

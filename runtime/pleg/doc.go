@@ -1,5 +1,6 @@
 // Package pleg watches a container runtime's pods: it keeps a [runtime.Cache] up to date and reports changed pods. The name is
-// the kubelet's: pod lifecycle event generator. This one generates inspections, not events.
+// the kubelet's: pod lifecycle event generator. This one generates inspections, not events. A program with its own loop
+// imports it to learn which pods have changed.
 //
 // A [Watcher] is a kubelet's GenericPLEG and EventedPLEG with the pod cache. It needs a [Reader] only, such as a *reader.Reader
 // on four calls to a runtime:

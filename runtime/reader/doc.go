@@ -1,4 +1,5 @@
 // Package reader reads pods from a container runtime, and converts CRI's messages to the types in package runtime.
+// A program imports it to turn CRI answers into a PodStatus.
 //
 // # Number of calls
 //

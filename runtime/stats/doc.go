@@ -1,5 +1,5 @@
 // Package stats reads the resource usage of a node, its pods and its containers: CPU, memory, network and file
-// systems.
+// systems. A server imports it for /stats/summary, and an eviction manager for its measurements.
 //
 //	r, err := New(Config{Runtime: client})
 //	all, err := r.Read(ctx, pods) // of a runtime.Cache
@@ -16,7 +16,7 @@
 //
 // The figures have the same meaning as in a kubelet. The working set is the memory in use without the inactive part of the
 // page cache, and never below 0. Available memory is the limit minus the working set; it is not reported for a cgroup
-// without a limit. CPU time counts from the container's start, the pod or the node. The rate of CPU use is the runtime's.
+// without a limit. CPU time counts from when the container, the pod or the node started. The rate of CPU use is the runtime's.
 // If the runtime reports none, the rate is computed from an earlier reading that is between a second and two minutes old,
 // so the first reading has none.
 //

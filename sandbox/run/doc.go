@@ -1,4 +1,6 @@
-// Package run creates, stops and removes sandboxes over CRI.
+// Package run creates, stops and removes sandboxes over CRI. A program with its
+// own loop imports it so that a lost answer leaves neither two sandboxes nor
+// none.
 //
 // If a creation's answer is lost, [Runner.Create] inspects the runtime and adopts or removes the
 // sandbox, so that the pod ends up with one sandbox. This works with runtimes that refuse a reserved

@@ -1,4 +1,5 @@
-// Package agent is a whole node agent in one Config. A zero field means a kubelet's default:
+// Package agent is a whole node agent in one Config. A program that wants a node agent
+// imports it first. A zero field means a kubelet's default:
 //
 //	pods, err := source.NewFolder(source.FolderConfig{Path: "/etc/pods", NodeName: "edge-7"})
 //	a, err := agent.New(agent.Config{

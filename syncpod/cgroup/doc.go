@@ -1,5 +1,6 @@
 // Package cgroup computes the cgroups for a node's pods and their settings: the names, for both drivers, and
-// the limits, for both kernel interface versions.
+// the limits, for both kernel interface versions. A program that creates cgroups itself imports it for names
+// and values; package tree writes them.
 //
 // It is pure and performs no I/O. Package syncpod/cgroup/tree creates, updates and removes a node's cgroups.
 //

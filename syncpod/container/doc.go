@@ -1,4 +1,5 @@
 // Package container builds one container's configuration, CRI's ContainerConfig, from a pod and facts about the node.
+// A program that creates containers itself imports it for the message; container/start sends it.
 //
 // [GenerateContainerConfig] is pure. Its caller passes environment, mounts and devices: package syncpod/container/env
 // resolves the environment, and the component that sets up volumes provides the mounts. [LogPath]

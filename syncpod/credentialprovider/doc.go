@@ -1,5 +1,6 @@
 // Package credentialprovider gets the credentials of image registries from plugins: the programs that a kubelet starts for
-// ECR, GCR, ACR and other registries (KEP-2133). A plugin may request tokens of service accounts (KEP-4412).
+// ECR, GCR, ACR and other registries (KEP-2133). A plugin may request tokens of service accounts (KEP-4412). An agent
+// imports it if its registries need short-lived credentials.
 //
 // A [Provider] is the PullSecrets of a syncpod.Objects. For each image of a pod it runs the plugins whose matchImages match:
 //

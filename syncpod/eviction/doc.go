@@ -1,5 +1,5 @@
 // Package eviction decides which pods to evict when a node runs low on memory, disk or processes, as a
-// kubelet does.
+// kubelet does. A program imports it to decide; package eviction/manager measures and acts.
 //
 // A [Policy] has the thresholds, in a kubelet configuration's terms; the zero Policy is a kubelet's default.
 // [ParsePolicy] parses it. [Decide] uses readings from the node and its pods. It decides under which pressure the

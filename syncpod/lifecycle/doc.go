@@ -1,4 +1,5 @@
-// Package lifecycle stops containers and pods.
+// Package lifecycle stops containers and pods. A program with its own loop
+// imports it so that hooks, sidecars and deadlines end as in a kubelet.
 //
 // A [Stopper] is a kubelet's killContainer and killPodWithSyncResult:
 //

@@ -1,6 +1,7 @@
 // Package loop keeps the pods on a node running: it connects sources, workers, statuses and the pod life. Package
 // [github.com/podsync/podsync/syncpod/agent] adds the other parts of a kubelet: probes, log rotation, garbage
-// collection, evictions and events of OOM kills.
+// collection, evictions and events of OOM kills. A program imports it when it wants an agent without the parts
+// that package agent adds.
 //
 // The sources of a [Loop] deliver the pods that should run, and the runtime reports the containers that run. The Loop
 // passes both to package podworkers, which calls package syncpod:

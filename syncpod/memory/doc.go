@@ -1,5 +1,6 @@
 // Package memory holds the facts that an agent remembers about one pod: those that the container runtime
-// does not report, such as back-offs, or may lose, such as exit codes.
+// does not report, such as back-offs, or may lose, such as exit codes. A program with its own loop
+// imports it to survive a restart.
 //
 // A [Pod] is a value. Its rules take the time as an argument, make no call and hold no lock:
 // the caller guards the Pod, and loads and saves its [Record].

@@ -1,5 +1,5 @@
 // Package oom reports each process that the kernel kills because memory runs out, in a container or
-// on the node.
+// on the node. An agent imports it to report which pod was hit.
 //
 //	w := &Watcher{}
 //	err := w.Run(ctx, func(k Kill) { fmt.Println(k) })

@@ -1,5 +1,5 @@
-// Package poddir manages each pod's directory on the node. It has a kubelet's layout, which tools on the
-// node know:
+// Package poddir manages each pod's directory on the node. A program with its own loop imports it for
+// the files that containers mount. It has a kubelet's layout, which tools on the node know:
 //
 //	<Root>/pods/<uid>/                                  0750
 //	<Root>/pods/<uid>/etc-hosts                         0644, the /etc/hosts of its containers

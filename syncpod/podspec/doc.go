@@ -1,5 +1,6 @@
 // Package podspec contains the rules that depend only on a pod's spec, and does for a pod from a
-// file or a program what an API server and a kubelet do for one from a cluster.
+// file or a program what an API server and a kubelet do for one from a cluster. A program
+// imports it for pods that no API server has admitted.
 //
 //   - [Static] gives a pod the identity of a static pod.
 //   - [Default] sets the API's defaults.

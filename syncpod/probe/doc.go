@@ -1,4 +1,6 @@
-// Package probe runs the startup, liveness and readiness container probes.
+// Package probe runs the startup, liveness and readiness container probes. A
+// program with its own loop imports it for probes; a Checker alone makes single
+// checks.
 //
 // A [Manager] receives the desired and actual pod state through Observe, and runs each probe that a running container
 // declares. Read its results with ProbeResults; a callback reports changes. It makes no decisions: package actions decides

@@ -1,5 +1,6 @@
 // Package resize decides which resources are allocated to a pod when those in its spec change while
-// it runs (KEP-1287), and persists the allocations.
+// it runs (KEP-1287), and persists the allocations. A program imports it if pods may be resized in
+// place and the node must not be overcommitted.
 //
 // The requested and the allocated resources may then differ. An [Allocator] decides whether a resize is accepted, must
 // wait until other pods free resources (Deferred), or can never fit on this node (Infeasible). It persists the

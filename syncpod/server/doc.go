@@ -1,5 +1,6 @@
 // Package server serves the HTTP API of a kubelet for an agent's pods: kubectl logs, exec, attach
-// and port-forward use it, through an API server or directly.
+// and port-forward use it, through an API server or directly. A program imports it so that
+// kubectl and crictl can reach its pods.
 //
 // A [Server] is an http.Handler for a loop.Loop and a client of the runtime. It opens no port and
 // starts nothing before the first request; the embedder chooses how to serve it, and with which

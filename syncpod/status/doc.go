@@ -1,4 +1,5 @@
-// Package status computes the status to report for a pod, v1.PodStatus.
+// Package status computes the status to report for a pod, v1.PodStatus. A
+// program that reports statuses imports it, such as a virtual-kubelet provider.
 //
 // [GeneratePodStatus] takes the pod, the last reported status, the pod's status in the runtime, its probe results, and the
 // errors from container starts. It is pure: the time is an argument, no argument is modified, and the result shares no

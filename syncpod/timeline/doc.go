@@ -1,5 +1,6 @@
 // Package timeline records the history of each pod of an agent, and shows it: as an HTML page with
-// a chart, and as a trace for Perfetto and chrome://tracing.
+// a chart, and as a trace for Perfetto and chrome://tracing. A program imports it to show what
+// happened to a pod.
 //
 //	history := timeline.New(timeline.Config{NodeName: "edge-7"})
 //	history.Observe(&config)

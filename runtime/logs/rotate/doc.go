@@ -1,5 +1,6 @@
 // Package rotate keeps running containers' logs from filling the disk, as a kubelet does: it rotates a log that has grown to
-// [Policy.MaxSize], compresses rotated files, and removes the oldest ones.
+// [Policy.MaxSize], compresses rotated files, and removes the oldest ones. An agent imports it, because CRI runtimes do not
+// rotate logs.
 //
 // [Decide] returns the steps for one log's files. It is a pure function on their names and sizes. A [Rotator] carries them out
 // for all running containers, in a pass that its owner starts periodically. It finds the containers in a runtime.Cache, so that a

@@ -1,5 +1,6 @@
 // Package env resolves a container's environment variables: values with references to other variables, the pod's fields,
-// resources, keys in ConfigMaps and Secrets, and service variables.
+// resources, keys in ConfigMaps and Secrets, and service variables. A program that starts containers in any runtime
+// imports it for their environment.
 //
 // # Parts
 //

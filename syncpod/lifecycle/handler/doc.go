@@ -1,4 +1,5 @@
 // Package handler runs the lifecycle container handlers, postStart and preStop.
+// A program that starts or stops containers imports it to run their hooks.
 //
 // A handler executes a command in the container, sends an HTTP request, or sleeps (KEP-3960).
 // tcpSocket exists in the API for compatibility only, and is rejected.

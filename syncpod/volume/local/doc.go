@@ -1,5 +1,6 @@
 // Package local sets up the volumes that need no driver: emptyDir, hostPath, configMap, secret,
-// downwardAPI and projected. A [Volumes] fits Config.Volumes in package poddir.
+// downwardAPI and projected. A [Volumes] fits Config.Volumes in package poddir. An agent
+// imports it for every volume that needs no driver.
 //
 // Volumes are at the kubelet's paths, <pod>/volumes/kubernetes.io~<kind>/<name>. Only volumes that a
 // container in the pod mounts are set up. Another kind is an error that names it, unless a volume.Plugin
