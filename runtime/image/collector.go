@@ -99,9 +99,9 @@ type record struct {
 func NewCollector(c CollectorConfig) (*Collector, error) {
 	switch {
 	case c.Runtime == nil:
-		return nil, errors.New("images: CollectorConfig.Runtime is missing")
+		return nil, errors.New("image: CollectorConfig.Runtime is missing")
 	case c.Leases == nil:
-		return nil, errors.New("images: CollectorConfig.Leases is missing: images about to be used would not be known")
+		return nil, errors.New("image: CollectorConfig.Leases is missing: images about to be used would not be known")
 	}
 	if err := validate(c.Policy); err != nil {
 		return nil, err
@@ -112,7 +112,7 @@ func NewCollector(c CollectorConfig) (*Collector, error) {
 	keep := map[string]bool{}
 	for i, name := range c.Keep {
 		if name == "" {
-			return nil, fmt.Errorf("images: CollectorConfig.Keep[%d] is empty", i)
+			return nil, fmt.Errorf("image: CollectorConfig.Keep[%d] is empty", i)
 		}
 		keep[completed(name)] = true
 	}
@@ -193,7 +193,7 @@ func (c *Collector) disk(ctx context.Context) (Disk, error) {
 	defer cancel()
 	resp, err := c.config.Runtime.ImageFsInfo(ctx, &runtimeapi.ImageFsInfoRequest{})
 	if err = cri.Classify(err); err != nil && !errors.Is(err, cri.ErrUnimplemented) {
-		return Disk{}, fmt.Errorf("images: where images are: %w", err)
+		return Disk{}, fmt.Errorf("image: where images are: %w", err)
 	}
 	var fullest Disk
 	for _, f := range resp.GetImageFilesystems() {
@@ -202,7 +202,7 @@ func (c *Collector) disk(ctx context.Context) (Disk, error) {
 		case errors.Is(err, fs.ErrNotExist), errors.Is(err, errors.ErrUnsupported):
 			continue
 		case err != nil:
-			return Disk{}, fmt.Errorf("images: how full the disk is: %w", err)
+			return Disk{}, fmt.Errorf("image: how full the disk is: %w", err)
 		}
 		fullest = fuller(fullest, disk)
 	}

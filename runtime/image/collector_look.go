@@ -114,7 +114,7 @@ func (c *Collector) list(ctx context.Context) (images listed, all bool, err erro
 	case partial:
 		return images, false, c.inspectKnown(ctx, images)
 	case err != nil:
-		return nil, false, fmt.Errorf("images: list images: %w", err)
+		return nil, false, fmt.Errorf("image: list images: %w", err)
 	}
 	for _, i := range resp.GetImages() {
 		images.add(i)
@@ -134,7 +134,7 @@ func (c *Collector) inspectKnown(ctx context.Context, images listed) error {
 		switch err = cri.Classify(err); {
 		case err == nil:
 		case errors.Is(err, cri.ErrUnavailable), ctx.Err() != nil:
-			return fmt.Errorf("images: inspect %s: %w", name, err)
+			return fmt.Errorf("image: inspect %s: %w", name, err)
 		}
 		images.add(resp.GetImage())
 		for _, name := range imageNames(resp.GetImage()) {
@@ -151,7 +151,7 @@ func (c *Collector) usedNames(ctx context.Context) (map[string]bool, error) {
 	defer cancel()
 	resp, err := c.config.Runtime.ListContainers(ctx, &runtimeapi.ListContainersRequest{})
 	if err != nil {
-		return nil, fmt.Errorf("images: list containers: %w", cri.Classify(err))
+		return nil, fmt.Errorf("image: list containers: %w", cri.Classify(err))
 	}
 	used := map[string]bool{}
 	for _, container := range resp.GetContainers() {
@@ -172,7 +172,7 @@ func (c *Collector) sandboxImage(ctx context.Context) (map[string]bool, error) {
 	defer cancel()
 	resp, err := c.config.Runtime.Status(ctx, &runtimeapi.StatusRequest{Verbose: true})
 	if err != nil {
-		return nil, fmt.Errorf("images: which image sandboxes are made of: %w", cri.Classify(err))
+		return nil, fmt.Errorf("image: which image sandboxes are made of: %w", cri.Classify(err))
 	}
 	var config struct {
 		SandboxImage string `json:"sandboxImage"`

@@ -23,7 +23,7 @@ func (c *Collector) removeAll(ctx context.Context, images listed, g GCPlan) erro
 	for _, r := range g.Images {
 		removed, err := c.remove(ctx, images[r.ID].cri)
 		if err != nil {
-			errs = append(errs, fmt.Errorf("images: remove %s: %w", r.Name, err))
+			errs = append(errs, fmt.Errorf("image: remove %s: %w", r.Name, err))
 		}
 		if ctx.Err() != nil || errors.Is(err, errNoLook) || errors.Is(err, cri.ErrUnavailable) {
 			return errors.Join(errs...) // the image is not the cause
@@ -38,7 +38,7 @@ func (c *Collector) removeAll(ctx context.Context, images listed, g GCPlan) erro
 		}
 	}
 	if wanted := g.Free; freed < wanted && (g.Shortfall > 0 || len(errs) > 0) {
-		errs = append(errs, fmt.Errorf("images: %w: %d bytes should be freed, %d were", ErrDiskFull, wanted, freed))
+		errs = append(errs, fmt.Errorf("image: %w: %d bytes should be freed, %d were", ErrDiskFull, wanted, freed))
 	}
 	return errors.Join(errs...)
 }

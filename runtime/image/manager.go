@@ -41,7 +41,7 @@ type Manager struct {
 // New returns a Manager. It makes no call and starts nothing.
 func New(c Config) (*Manager, error) {
 	if c.Runtime == nil {
-		return nil, errors.New("images: Config.Runtime is missing")
+		return nil, errors.New("image: Config.Runtime is missing")
 	}
 	retries, err := newRetries()
 	if err != nil {

@@ -96,10 +96,10 @@ const (
 
 func (c Config) withDefaults() (Config, error) {
 	if c.Reader == nil {
-		return c, errors.New("watch: Config.Reader is missing")
+		return c, errors.New("pleg: Config.Reader is missing")
 	}
 	if err := c.Owner.Validate(); err != nil {
-		return c, fmt.Errorf("watch: Config.Owner: %w", err)
+		return c, fmt.Errorf("pleg: Config.Owner: %w", err)
 	}
 	if c.EventRelist < 0 {
 		return c, fmt.Errorf("EventRelist is negative: %v", c.EventRelist)

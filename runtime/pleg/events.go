@@ -95,9 +95,9 @@ type Events struct{ config EventsConfig }
 func NewEvents(c EventsConfig) (*Events, error) {
 	switch {
 	case c.Runtime == nil:
-		return nil, errors.New("watch: EventsConfig.Runtime is missing")
+		return nil, errors.New("pleg: EventsConfig.Runtime is missing")
 	case c.Handler == nil:
-		return nil, errors.New("watch: EventsConfig.Handler is missing")
+		return nil, errors.New("pleg: EventsConfig.Handler is missing")
 	}
 	if err := c.Owner.Validate(); err != nil {
 		return nil, err

@@ -41,7 +41,7 @@ func (e *UnavailableError) Temporary() bool { return true }
 // unavailable, and ctx's error when that ends. Before Run has listed the pods it waits.
 func (w *Watcher) GetNewerThan(ctx context.Context, uid types.UID, since time.Time) (*runtime.PodStatus, error) {
 	if uid == "" {
-		return nil, errors.New("watch: GetNewerThan: the pod's UID is empty")
+		return nil, errors.New("pleg: GetNewerThan: the pod's UID is empty")
 	}
 	if err := waitUntil(ctx, since); err != nil {
 		return nil, err

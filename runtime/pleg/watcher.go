@@ -87,7 +87,7 @@ func (w *Watcher) start(ctx context.Context) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.running {
-		return errors.New("watch: Run is called while it runs")
+		return errors.New("pleg: Run is called while it runs")
 	}
 	w.running, w.ctx = true, ctx
 	w.gate, w.unavailableErr, w.announced, w.since = gateStarting, nil, false, time.Now()

@@ -49,10 +49,10 @@ type Reader struct {
 // New returns a Reader. It makes no call.
 func New(c Config) (*Reader, error) {
 	if c.Runtime == nil {
-		return nil, errors.New("podreader: Config.Runtime is missing")
+		return nil, errors.New("reader: Config.Runtime is missing")
 	}
 	if err := podruntime.CheckRuntimeName(c.RuntimeName); err != nil {
-		return nil, fmt.Errorf("podreader: Config.%w", err)
+		return nil, fmt.Errorf("reader: Config.%w", err)
 	}
 	if err := c.Owner.Validate(); err != nil {
 		return nil, err
@@ -65,14 +65,14 @@ func New(c Config) (*Reader, error) {
 // and containers.
 func (r *Reader) PodStatus(ctx context.Context, uid types.UID, prev *podruntime.PodStatus) (*podruntime.PodStatus, error) {
 	if uid == "" {
-		return nil, errors.New("podreader: PodStatus: the pod's UID is empty")
+		return nil, errors.New("reader: PodStatus: the pod's UID is empty")
 	}
 	began := time.Now()
 	selector := map[string]string{podruntime.LabelPodUID: string(uid)}
 	maps.Copy(selector, r.owner.Selector())
 	pods, err := r.list(ctx, selector)
 	if err != nil {
-		return nil, fmt.Errorf("podreader: list pod %s: %w", uid, err)
+		return nil, fmt.Errorf("reader: list pod %s: %w", uid, err)
 	}
 	for _, p := range pods {
 		if p.UID == uid {
@@ -88,9 +88,9 @@ func (r *Reader) SandboxStatus(ctx context.Context, id string) (podruntime.Sandb
 	resp, err := r.runtime.PodSandboxStatus(ctx, &runtimeapi.PodSandboxStatusRequest{PodSandboxId: id})
 	switch {
 	case err != nil:
-		return podruntime.SandboxStatus{}, fmt.Errorf("podreader: sandbox %s: %w", id, cri.Classify(err))
+		return podruntime.SandboxStatus{}, fmt.Errorf("reader: sandbox %s: %w", id, cri.Classify(err))
 	case resp.GetStatus() == nil:
-		return podruntime.SandboxStatus{}, fmt.Errorf("podreader: %w", noStatus("sandbox", id))
+		return podruntime.SandboxStatus{}, fmt.Errorf("reader: %w", noStatus("sandbox", id))
 	}
 	return SandboxStatus(resp.GetStatus()), nil
 }
@@ -116,10 +116,10 @@ func (r *Reader) Inspect(ctx context.Context, p *ListedPod, prev *podruntime.Pod
 	status := &podruntime.PodStatus{UID: p.UID, Name: p.Name, Namespace: p.Namespace, ObservedAt: p.ObservedAt}
 	var err error
 	if status.Sandboxes, err = in.sandboxes(ctx, p); err != nil {
-		return nil, fmt.Errorf("podreader: inspect pod %s/%s (%s): %w", p.Namespace, p.Name, p.UID, err)
+		return nil, fmt.Errorf("reader: inspect pod %s/%s (%s): %w", p.Namespace, p.Name, p.UID, err)
 	}
 	if status.Containers, err = in.containers(ctx, p, status.Sandboxes); err != nil {
-		return nil, fmt.Errorf("podreader: inspect pod %s/%s (%s): %w", p.Namespace, p.Name, p.UID, err)
+		return nil, fmt.Errorf("reader: inspect pod %s/%s (%s): %w", p.Namespace, p.Name, p.UID, err)
 	}
 	return status, nil
 }

@@ -134,7 +134,7 @@ func TestImagesOfPodsAreKnownWithoutAList(t *testing.T) {
 // Failures are events of the node, in the words that a kubelet's users know.
 func TestImageEvents(t *testing.T) {
 	for _, tt := range []struct{ node, want string }{
-		{"n", "n Warning ImageGCFailed: images: where images are: not now"},
+		{"n", "n Warning ImageGCFailed: image: where images are: not now"},
 		{"", ""},
 	} {
 		inBubble(t, critest.Config{}, func(t *testing.T, n *node) {

@@ -387,7 +387,7 @@ func TestEvictionPolicyIsChecked(t *testing.T) {
 	c.Sync.RuntimeName = "critest"
 	c.EvictionPolicy = eviction.Policy{Hard: map[eviction.Signal]string{eviction.MemoryAvailable: "most"}}
 	_, err := agent.New(c)
-	if want := `agent: Config.EvictionPolicy: pressure: Config.Policy: eviction: Policy.Hard["memory.available"] is "most"`; err == nil || !strings.HasPrefix(err.Error(), want) {
+	if want := `agent: Config.EvictionPolicy: eviction/manager: Config.Policy: eviction: Policy.Hard["memory.available"] is "most"`; err == nil || !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("%v, want %s", err, want)
 	}
 }

@@ -5,11 +5,20 @@ import (
 	"testing"
 	"time"
 
+	"github.com/podsync/podsync/podworkers"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/loop"
 	"github.com/podsync/podsync/syncpod/source"
+)
+
+// Parts that a Loop makes itself. None of their methods is called.
+type (
+	noStatuses struct{ syncpod.StatusReader }
+	noKeeper   struct{ syncpod.StatusKeeper }
+	noSyncer   struct{ podworkers.Syncer }
+	noSource   struct{ podworkers.StatusSource }
 )
 
 // The error for a Config names the missing or invalid field.
@@ -26,6 +35,14 @@ func TestConfigNamesTheInvalidField(t *testing.T) {
 		{"Config.Sources[0] has no name", func(c *loop.Config) { c.Sources = []source.Source{&scripted{}} }},
 		{"Config.Client is missing", func(c *loop.Config) { c.Client = nil }},
 		{"Config.Root \"here\" is not an absolute path", func(c *loop.Config) { c.Root = "here" }},
+		{"Config.Sync.Client is set, which is for the Loop to do", func(c *loop.Config) { c.Sync.Client = c.Client }},
+		{"Config.Sync.Parts.Statuses is set", func(c *loop.Config) { c.Sync.Parts.Statuses = noStatuses{} }},
+		{"Config.Sync.Parts.StatusKeeper is set", func(c *loop.Config) { c.Sync.Parts.StatusKeeper = noKeeper{} }},
+		{"Config.Workers.Syncer is set", func(c *loop.Config) { c.Workers.Syncer = noSyncer{} }},
+		{"Config.Workers.Status is set", func(c *loop.Config) { c.Workers.Status = noSource{} }},
+		{"Config.Sync.Limits.CleanupTimeout is negative", func(c *loop.Config) { c.Sync.Limits.CleanupTimeout = -time.Second }},
+		{"Config.Workers.ResyncInterval is negative", func(c *loop.Config) { c.Workers.ResyncInterval = -time.Second }},
+		{"Config.Sync: ", func(c *loop.Config) { c.Sync.Owner.Name = "not a label!" }},
 		{"Config.Parts[0] is nil", func(c *loop.Config) { c.Parts = []loop.Part{nil} }},
 		{"Config.Watch: ", func(c *loop.Config) { c.Watch.EventRelist = -time.Second }},
 		{"Config.Workers: ", func(c *loop.Config) { c.Workers.MaxConcurrent = -1 }},

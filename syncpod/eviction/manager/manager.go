@@ -94,18 +94,18 @@ type Manager struct {
 func New(c Config) (*Manager, error) {
 	switch {
 	case c.Agent == nil:
-		return nil, errors.New("pressure: Config.Agent is missing")
+		return nil, errors.New("eviction/manager: Config.Agent is missing")
 	case c.Stats == nil:
-		return nil, errors.New("pressure: Config.Stats is missing")
+		return nil, errors.New("eviction/manager: Config.Stats is missing")
 	}
 	for _, f := range []struct{ name, path string }{{"PodsRoot", c.PodsRoot}, {"LogsRoot", c.LogsRoot}, {"State", c.State}} {
 		if f.path != "" && !filepath.IsAbs(f.path) {
-			return nil, fmt.Errorf("pressure: Config.%s %q is not an absolute path", f.name, f.path)
+			return nil, fmt.Errorf("eviction/manager: Config.%s %q is not an absolute path", f.name, f.path)
 		}
 	}
 	rules, err := eviction.ParsePolicy(c.Policy)
 	if err != nil {
-		return nil, fmt.Errorf("pressure: Config.Policy: %w", err)
+		return nil, fmt.Errorf("eviction/manager: Config.Policy: %w", err)
 	}
 	if c.Evicted == nil {
 		c.Evicted = func(eviction.Eviction) {}

@@ -27,7 +27,7 @@ func fromJSON(annotations map[string]string, key string, into any) error {
 		return nil
 	}
 	if err := json.Unmarshal([]byte(text), into); err != nil {
-		return fmt.Errorf("hook: annotation %s: %w", key, err)
+		return fmt.Errorf("handler: annotation %s: %w", key, err)
 	}
 	return nil
 }

@@ -47,9 +47,9 @@ type Runner struct {
 func New(c Config) (*Runner, error) {
 	switch {
 	case c.Exec == nil:
-		return nil, errors.New("hook: Config.Exec is required")
+		return nil, errors.New("handler: Config.Exec is required")
 	case c.MaxOutput < 0:
-		return nil, fmt.Errorf("hook: Config.MaxOutput is %d, it must not be negative", c.MaxOutput)
+		return nil, fmt.Errorf("handler: Config.MaxOutput is %d, it must not be negative", c.MaxOutput)
 	}
 	r := &Runner{exec: c.Exec, userAgent: c.UserAgent, maxOutput: c.MaxOutput, dial: c.Dial}
 	if r.userAgent == "" {

@@ -21,7 +21,7 @@ import (
 // that SetUp has made below the pod's directory dir.
 func (v *Volumes) Mounts(_ context.Context, req container.MountRequest, dir string) (container.Mounts, error) {
 	if req.Pod == nil || req.Container == nil {
-		return container.Mounts{}, errors.New("volumes: MountRequest.Pod and Container are required")
+		return container.Mounts{}, errors.New("volume/local: MountRequest.Pod and Container are required")
 	}
 	var mounts container.Mounts
 	for i := range req.Container.VolumeDevices {

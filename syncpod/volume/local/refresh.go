@@ -28,7 +28,7 @@ const (
 // unchanged.
 func (v *Volumes) Refresh(ctx context.Context, pod *v1.Pod, dir string) (next time.Time, err error) {
 	if pod == nil {
-		return time.Time{}, errors.New("volumes: the pod is nil")
+		return time.Time{}, errors.New("volume/local: the pod is nil")
 	}
 	others := countFileVolumes(pod)
 	if others == 0 {

@@ -67,7 +67,7 @@ func (v *Volumes) RecursiveReadOnly(handler string) bool {
 // restart by lastknown.Patience at most: after an error Mounts still mounts that volume, as it is.
 func (v *Volumes) SetUp(ctx context.Context, pod *v1.Pod, dir string) error {
 	if pod == nil {
-		return errors.New("volumes: the pod is nil")
+		return errors.New("volume/local: the pod is nil")
 	}
 	left, began, others := newRoom(), time.Now(), countFileVolumes(pod)
 	short, cancel := context.WithTimeout(ctx, lastknown.Patience)
