@@ -22,8 +22,8 @@ const (
 // failed together are not retried together. Exceptions are the waits between attempts to remove a
 // pod, and times that an error or a Result specifies.
 //
-// Failed work is retried after 2 s. Each further failure in a row doubles the wait, up to 30 s, or up to 1 min for a pod's
-// removal. After a temporary error (see Syncer) the wait is 1 s. A call that was cancelled because the pod must stop has 1 s
+// Failed work is retried after RetryInitial. Each further failure in a row doubles the wait, up to RetryMax, or up to 1 min
+// for a pod's removal. After a temporary error (see Syncer) the wait is 1 s. A call that was cancelled because the pod must stop has 1 s
 // to return; then it is abandoned, and the pod gets other work.
 type Config struct {
 	// Syncer does the work. Required.
@@ -47,10 +47,13 @@ type Config struct {
 	// is silent.
 	Log logr.Logger
 
+	// RetryInitial is the wait after the first failure of work; each further failure in a row doubles it, up to RetryMax.
+	// Zero means 2 s, and 30 s or RetryInitial if that is longer.
+	RetryInitial, RetryMax time.Duration
+
 	// abandonAfter is the time within which a call must return that was cancelled because the pod must stop, or stop sooner.
-	// retryInitial is the wait after the first failure; each further failure in a row doubles it, up to retryMax.
 	// retryTransient is the wait after a temporary error. Tests change them.
-	abandonAfter, retryInitial, retryMax, retryTransient time.Duration
+	abandonAfter, retryTransient time.Duration
 }
 
 // withDefaults returns c with all defaults set, or an error that names the invalid field.
@@ -64,10 +67,16 @@ func (c Config) withDefaults() (Config, error) {
 	if c.ResyncInterval < 0 {
 		return c, fmt.Errorf("podworkers: Config.ResyncInterval is %v, want 0 or more", c.ResyncInterval)
 	}
+	if c.RetryInitial < 0 {
+		return c, fmt.Errorf("podworkers: Config.RetryInitial is %v, want 0 or more", c.RetryInitial)
+	}
+	if c.RetryMax < 0 || c.RetryMax > 0 && c.RetryMax < c.RetryInitial {
+		return c, fmt.Errorf("podworkers: Config.RetryMax is %v, want 0, or RetryInitial or more", c.RetryMax)
+	}
 	c.ResyncInterval = cmp.Or(c.ResyncInterval, defaultResyncInterval)
 	c.abandonAfter = cmp.Or(c.abandonAfter, defaultAbandonAfter)
-	c.retryInitial = cmp.Or(c.retryInitial, defaultRetryInitial)
-	c.retryMax = cmp.Or(c.retryMax, max(defaultRetryMax, c.retryInitial))
+	c.RetryInitial = cmp.Or(c.RetryInitial, defaultRetryInitial)
+	c.RetryMax = cmp.Or(c.RetryMax, max(defaultRetryMax, c.RetryInitial))
 	c.retryTransient = cmp.Or(c.retryTransient, defaultRetryTransient)
 	if c.Observer == nil {
 		c.Observer = NopObserver{}

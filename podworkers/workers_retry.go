@@ -24,9 +24,9 @@ type waiter struct {
 // retryIn returns the wait before failed work is retried. failures is the number of failures in a row, this one
 // included; next is Result.Next.
 func (w waiter) retryIn(work WorkType, err error, failures int, next time.Time) time.Duration {
-	wait := w.spread(backoff(w.retryInitial, w.retryMax, failures))
+	wait := w.spread(backoff(w.RetryInitial, w.RetryMax, failures))
 	if work == RemovePod {
-		wait = backoff(w.retryInitial, maxRemovalRetry, failures)
+		wait = backoff(w.RetryInitial, maxRemovalRetry, failures)
 	}
 	if known, ok := errors.AsType[retryError](err); ok && !known.RetryAt().IsZero() {
 		wait = w.until(known.RetryAt())

@@ -55,7 +55,7 @@ func jittered(wait, base time.Duration) bool { return wait >= base && wait <= ba
 
 // SyncKnownPods does not shorten the back-off of a failed stop.
 func TestKnownPodsDoNotHurryRetries(t *testing.T) {
-	inBubble(t, Config{retryInitial: 10 * time.Second}, func(b *bubble) {
+	inBubble(t, Config{RetryInitial: 10 * time.Second}, func(b *bubble) {
 		b.do = failures(SyncTerminatingPod, errors.New("no"), errors.New("no"))
 		b.update(create(pod("a")))
 		b.update(killWithin(pod("a"), 1))
@@ -113,7 +113,7 @@ func TestW4_FailedWorkIsRetriedByItself(t *testing.T) {
 // W4: a failed stop is retried at the pod's deadline, if that is before the next retry. Failures before the deadline do
 // not count for the back-off afterwards.
 func TestW4_FailedStopIsRetriedAfterItsDeadline(t *testing.T) {
-	inBubble(t, Config{retryInitial: 2 * time.Second, retryMax: time.Hour}, func(b *bubble) {
+	inBubble(t, Config{RetryInitial: 2 * time.Second, RetryMax: time.Hour}, func(b *bubble) {
 		b.do = failures(SyncTerminatingPod, errBroken, errBroken, errBroken, errBroken)
 		b.update(create(pod("a")))
 		b.update(killWithin(pod("a"), 5))
@@ -131,7 +131,7 @@ func TestW4_FailedStopIsRetriedAfterItsDeadline(t *testing.T) {
 
 // W4: the pause after an unknown failure grows up to a limit, and starts again after a success.
 func TestW4_BackoffGrowsToItsCap(t *testing.T) {
-	inBubble(t, Config{retryInitial: time.Second, retryMax: 7 * time.Second, ResyncInterval: time.Hour}, func(b *bubble) {
+	inBubble(t, Config{RetryInitial: time.Second, RetryMax: 7 * time.Second, ResyncInterval: time.Hour}, func(b *bubble) {
 		b.do = failures(SyncPod, errBroken, errBroken, errBroken, errBroken, errBroken, nil, errBroken)
 		b.update(create(pod("a")))
 		b.pass(time.Minute)

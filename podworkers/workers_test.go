@@ -384,14 +384,16 @@ func TestNewNamesTheField(t *testing.T) {
 	for want, c := range map[string]Config{
 		"Config.Syncer is required":    {},
 		"Config.MaxConcurrent is -1":   {Syncer: s, MaxConcurrent: -1},
+		"Config.RetryInitial is -1s":   {Syncer: s, RetryInitial: -time.Second},
+		"Config.RetryMax is 1s":        {Syncer: s, RetryInitial: time.Minute, RetryMax: time.Second},
 		"Config.ResyncInterval is -1s": {Syncer: s, ResyncInterval: -time.Second},
 	} {
 		if _, err := New(c); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want %q in it", err, want)
 		}
 	}
-	if _, err := New(Config{Syncer: s, retryInitial: time.Hour}); err != nil {
-		t.Errorf("a long retryInitial alone: %v", err)
+	if _, err := New(Config{Syncer: s, RetryInitial: time.Hour}); err != nil {
+		t.Errorf("a long RetryInitial alone: %v", err)
 	}
 }
 

@@ -196,7 +196,7 @@ func TestRelist(t *testing.T) {
 
 // Each task takes at most a third of the lines that it took without the parts: lines of code, without imports and comments.
 func TestLines(t *testing.T) {
-	for file, most := range map[string]int{"configure.go": 121 / 3, "image.go": 151 / 3, "status.go": 49 / 3, "kill.go": 63 / 3, "relist.go": 108 / 3} {
+	for file, most := range map[string]int{"decide.go": 141 / 3, "start.go": 50 / 3, "configure.go": 121 / 3, "image.go": 151 / 3, "status.go": 49 / 3, "kill.go": 63 / 3, "relist.go": 108 / 3} {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)

@@ -354,6 +354,21 @@ func TestInspectAnswers(t *testing.T) {
 	})
 }
 
+// The waits after failed pulls are those of the program.
+func TestBackOffOfTheProgram(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newTestManager(t, Settings{Runtime: &registry{}, InitialBackOff: time.Second, MaxBackOff: 2 * time.Second})
+		for _, wait := range []time.Duration{time.Second, 2 * time.Second, 2 * time.Second} {
+			_, err := m.EnsureImageExists(t.Context(), Request{Image: "missing:v1"})
+			failed, ok := errors.AsType[*Error](err)
+			if !ok || time.Until(failed.RetryAt) != wait {
+				t.Fatalf("%v, want a wait of %v", err, wait)
+			}
+			time.Sleep(wait)
+		}
+	})
+}
+
 // G3: the limit delays neither present images nor, beyond their turn, other pulls. Waiting pulls start in order.
 func TestG3_Limit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

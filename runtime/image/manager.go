@@ -43,7 +43,7 @@ func New(c Config) (*Manager, error) {
 	if c.Runtime == nil {
 		return nil, errors.New("image: Config.Runtime is missing")
 	}
-	retries, err := newRetries()
+	retries, err := newRetries(c.InitialBackOff, c.MaxBackOff)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package image
 
 import (
+	"fmt"
 	"maps"
 	"sync"
 	"time"
@@ -24,10 +25,10 @@ type retries struct {
 	causes  map[retryKey]error // of each key's last failure in backoff
 }
 
-func newRetries() (*retries, error) {
-	b, err := backoff.New(backoff.Config[retryKey]{WaitFirst: true})
+func newRetries(initial, longest time.Duration) (*retries, error) {
+	b, err := backoff.New(backoff.Config[retryKey]{Initial: initial, Max: longest, WaitFirst: true})
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("image: Settings.InitialBackOff and MaxBackOff: %w", err)
 	}
 	return &retries{backoff: b, causes: map[retryKey]error{}}, nil
 }

@@ -22,6 +22,9 @@ type Settings struct {
 	// has pulled them: a credential, or a pull without one. Default: no repository does, as with
 	// a kubelet's policy NeverVerifyPreloadedImages.
 	VerifyPreloaded func(repository string) bool
+	// InitialBackOff and MaxBackOff are the first and the longest wait before a failed pull is tried again; the wait doubles
+	// each time. Default those of package backoff, 10 s and 5 min.
+	InitialBackOff, MaxBackOff time.Duration
 	// Observer observes pulls. Default: none.
 	Observer Observer
 }

@@ -25,6 +25,7 @@ func TestConfigNamesTheInvalidField(t *testing.T) {
 		{"Config.Sync.Parts.Images is set, which requires Config.NoImageGC", func(c *agent.Config) { c.Sync.Parts.Images = noImages{}; c.NoImageGC = false }},
 		{"Config.Root: ", func(c *agent.Config) { c.Root = "here"; c.Sync.Root = t.TempDir() }},
 		{"Config.Sync.Root: ", func(c *agent.Config) { c.Sync.Root = "here" }},
+		{"Config.Images: image: Settings.InitialBackOff", func(c *agent.Config) { c.Images.InitialBackOff = -time.Second }},
 		{"Config.LogInterval is negative", func(c *agent.Config) { c.NoLogRotation, c.LogInterval = false, -time.Second }},
 		{"Config.LogPolicy: ", func(c *agent.Config) { c.NoLogRotation, c.LogPolicy.MaxSize = false, -1 }},
 		{"Config.Sources is empty", func(c *agent.Config) { c.Sources = nil }},

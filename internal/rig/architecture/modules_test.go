@@ -15,7 +15,7 @@ import (
 var moduleRooms = []room{
 	{"examples/agenttest", []string{"runtime/cri", "syncpod", "syncpod/..."}, "it is the agent of a reader, checked in the reader's module"},
 	{"examples/controllers", nil, "its tests use modules/cluster/clustertest, like a reader's tests"},
-	{"examples/embedder", []string{"podworkers", "runtime", "runtime/cri", "runtime/image", "runtime/pleg", "runtime/reader", "sandbox", "syncpod/container", "syncpod/container/env", "syncpod/lifecycle", "syncpod/status"},
+	{"examples/embedder", []string{"actions", "podworkers", "runtime", "runtime/cri", "runtime/image", "runtime/pleg", "runtime/reader", "sandbox", "syncpod", "syncpod/agent", "syncpod/container", "syncpod/container/env", "syncpod/container/start", "syncpod/lifecycle", "syncpod/loop", "syncpod/status", "syncpod/volume"},
 		"it is the module of an author who takes single parts, and is none of ours"},
 	{"examples/virtual-kubelet", []string{"runtime/cri/...", "syncpod", "syncpod/..."}, "it is a provider of virtual-kubelet on the library"},
 	{"internal/rig/e2e/clients", nil, "its clients are client-go's and Prometheus'; only its tests import the library"},
