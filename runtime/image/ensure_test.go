@@ -357,7 +357,7 @@ func TestInspectAnswers(t *testing.T) {
 // The waits after failed pulls are those of the program.
 func TestBackOffOfTheProgram(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := newTestManager(t, Settings{Runtime: &registry{}, InitialBackOff: time.Second, MaxBackOff: 2 * time.Second})
+		m := newTestManager(t, Settings{Runtime: &registry{password: "right"}, InitialBackOff: time.Second, MaxBackOff: 2 * time.Second})
 		for _, wait := range []time.Duration{time.Second, 2 * time.Second, 2 * time.Second} {
 			_, err := m.EnsureImageExists(t.Context(), Request{Image: "missing:v1"})
 			failed, ok := errors.AsType[*Error](err)
