@@ -1,5 +1,7 @@
 package actions
 
+import "fmt"
+
 // Reason is why a step is taken, or why a container is left alone. The zero value, ReasonNone,
 // means that there is no reason.
 type Reason uint8
@@ -83,6 +85,17 @@ func (r Reason) FailedProbe() bool { return r == LivenessFailed || r == StartupF
 
 // MarshalText returns what String does.
 func (r Reason) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
+
+// UnmarshalText reads a text that String returns. A text that this version does not know is an error.
+func (r *Reason) UnmarshalText(text []byte) error {
+	for known := range reasons {
+		if known.String() == string(text) {
+			*r = known
+			return nil
+		}
+	}
+	return fmt.Errorf("actions: unknown reason %q", text)
+}
 
 // String returns the reason as a sentence's end, such as "its liveness probe
 // failed".

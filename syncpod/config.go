@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-logr/logr"
 
+	"github.com/podsync/podsync/actions"
 	"github.com/podsync/podsync/internal/limiter"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/foreign/lines"
@@ -37,6 +38,9 @@ type Config struct {
 	Sink StatusSink
 	// Events receives the events of pods. Default: none.
 	Events EventRecorder
+	// Decided is called with each decision on a pod, also one that changes nothing. It must return soon, and modify neither.
+	// The Record of a recorder.Recorder keeps them in files. Default: none.
+	Decided func(actions.Input, actions.Plan)
 	// Observer is notified of steps and their durations. Default: none.
 	Observer Observer
 	// Log receives a line for each transition. Default: no log.

@@ -41,7 +41,11 @@ func (w gathering) gather(ctx context.Context) actions.Input {
 // decide computes the plan, and stores its input for Explain.
 func (w *work) decide(in actions.Input) actions.Plan {
 	w.memory.setDecided(&in)
-	return actions.Compute(in)
+	plan := actions.Compute(in)
+	if w.config.Decided != nil {
+		w.config.Decided(in, plan)
+	}
+	return plan
 }
 
 // heldSteps are the failures that back off: those of the whole pod, of its sandbox, and of the starts and

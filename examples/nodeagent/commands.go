@@ -39,6 +39,8 @@ func commands() []command {
 		{name: "port-forward", args: "[NAMESPACE/]POD [LOCAL:]PORT...", summary: "forward local ports to a pod", do: forwardPorts, ports: true},
 		{name: "plan", args: "[-o json] [-root FOLDER [-node NAME] [-manifests FOLDER]] FOLDER|FILE|-", summary: "print what these manifests would change, and why; nothing is changed",
 			do: printPlan, flags: planFlags, podOptional: true, usageCode: exitOther},
+		{name: "replay", args: "FOLDER [[NAMESPACE/]POD]", summary: "decide again what an agent has decided with -record FOLDER, and print what differs, or explain the decisions on a pod",
+			do: replay, podOptional: true, ports: true},
 		{name: "top", args: "[[NAMESPACE/]POD]", summary: "print the CPU and the memory in use", do: printTop, podOptional: true},
 		{name: "timeline", args: "[-o html|trace] [[NAMESPACE/]POD]", summary: "print what happened to the pods, as a page or a trace",
 			do: printTimeline, flags: timelineFlags, podOptional: true},

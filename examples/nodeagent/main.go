@@ -10,6 +10,7 @@
 //	nodeagent get [-o json|yaml] [POD]
 //	nodeagent explain POD
 //	nodeagent plan [-o json] FOLDER|FILE|-
+//	nodeagent replay FOLDER [POD]
 //	nodeagent logs [-f] [-p] [-tail N] [-since 5m] [-timestamps] POD [-c CONTAINER]
 //	nodeagent exec [-it] POD [-c CONTAINER] -- COMMAND
 //	nodeagent attach [-it] POD [-c CONTAINER]
@@ -124,6 +125,9 @@ func run(ctx context.Context, o options, stdout *os.File) error {
 			Extensions: syncpod.Extensions{Cgroups: cgroups},
 			Objects:    syncpod.Objects{Sources: env.Sources{ConfigMaps: manifests, Secrets: manifests}, PullSecrets: manifests},
 		},
+	}
+	if err := o.recordDecisions(&config); err != nil {
+		return err
 	}
 	history := o.recordTimeline(&config)
 	agent, err := agent.New(config)

@@ -28,8 +28,8 @@ const (
 
 // options are the flags of the agent.
 type options struct {
-	manifests, runtime, root, podLogs, node, owner, cgroups, output string
-	version, drain, stopUnknown, createManifests                    bool
+	record, manifests, runtime, root, podLogs, node, owner, cgroups, output string
+	version, drain, stopUnknown, createManifests                            bool
 	// serve is a socket or an address, empty if the agent serves nothing.
 	serve        string
 	certificates certificates
@@ -58,6 +58,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags.BoolVar(&o.drain, "drain", false, "stop the pods when the agent is interrupted, instead of leaving them running; a second Ctrl-C stops waiting for them")
 	flags.StringVar(&o.serve, "serve", "", "`endpoint` at which the commands inspect the agent, "+
 		"such as unix://"+defaultServe+", for root and the agent's user, or https://:10250 with -tls-cert, -tls-key and -tls-ca")
+	flags.StringVar(&o.record, "record", "", "`folder` in which each decision is recorded, up to 32 MiB and without values of Secrets; nodeagent replay explains them (default none)")
 	flags.BoolVar(&o.version, "version", false, "print the version and exit")
 	o.certificates.flags(flags)
 	o.logs.flags(flags)

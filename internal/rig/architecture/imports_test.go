@@ -102,6 +102,8 @@ var rooms = []room{
 	{"syncpod/server", []string{"internal/spdy", "runtime/websocket", "runtime", "runtime/cri", "runtime/foreign", "runtime/foreign/lines", "runtime/hostfs", "runtime/logs", "runtime/stats", "syncpod/loop", "syncpod/volume"},
 		"it shows what an agent does, and decides nothing; only the types of the loop's answers and of the usage of volumes are needed"},
 
+	{"syncpod/recorder", []string{"actions", "runtime", "runtime/hostfs", "syncpod/loop"},
+		"it writes decisions in the background, as a part of a loop"},
 	{"syncpod/timeline", []string{"actions", "podworkers", "runtime/image", "syncpod", "syncpod/agent", "syncpod/probe"},
 		"it records the calls of observers; no other package needs it"},
 
