@@ -1,6 +1,7 @@
 package recorder_test
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -223,6 +224,12 @@ func TestFilesAreBounded(t *testing.T) {
 	clear(seen)
 	if err := recorder.Read(dir, visit); err != nil || len(seen) != before-1 {
 		t.Errorf("%d pods after a cut, want %d: %v", len(seen), before-1, err)
+	}
+	if err := os.WriteFile(newest, make([]byte, 5<<20), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := recorder.Read(dir, visit); !errors.Is(err, bufio.ErrTooLong) {
+		t.Errorf("a line of 5 MiB: %v", err)
 	}
 	if err := recorder.Read(t.TempDir(), visit); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("no decisions: %v", err)
