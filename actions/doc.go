@@ -71,6 +71,6 @@
 //
 // # Parity
 //
-// The decisions are those of kubelet v1.36.2 on thousands recorded pods, except for the deviations in
+// The decisions are those of kubelet v1.36.2 on thousands of recorded pods, except for the deviations in
 // docs/PARITY.md.
 package actions

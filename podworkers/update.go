@@ -17,7 +17,7 @@ type UpdateType uint8
 const (
 	// Sync requests a sync of the pod without any change.
 	Sync UpdateType = iota
-	// Changed reports a change to the pod's definition, or of its status at its source.
+	// Changed reports a change to the pod's definition, or to its status at its source.
 	Changed
 	// Create reports a pod that is new at its source. If a pod with its UID is
 	// stopping, the new pod starts after the old one is forgotten.

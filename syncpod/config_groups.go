@@ -84,7 +84,7 @@ type Extensions struct {
 	Network Network
 	// Cgroups creates pod cgroups; a *tree.Tree implements it. Default: the runtime chooses them.
 	Cgroups Cgroups
-	// Lifecycle is called before the creation, the start and each container's stop, and after its stop. Default: none.
+	// Lifecycle is called before each container is created, started and stopped, and after its stop. Default: none.
 	Lifecycle ContainerLifecycle
 	// Allocations decides which resources are allocated to a pod when its requests change; a
 	// *resize.Allocator implements it. Default: the requested resources.

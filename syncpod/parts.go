@@ -104,7 +104,7 @@ type Probes interface {
 	// ProbeResults returns the last results for a pod, by container. A container without an
 	// entry has not been probed yet.
 	ProbeResults(pod types.UID) map[runtime.ContainerID]actions.ProbeResults
-	// Observe reports the spec and a pod's state before each sync. A Loop calls it; the Syncer calls it only during a SyncPod
+	// Observe reports a pod's spec and state before each sync. A Loop calls it; the Syncer calls it only during a SyncPod
 	// that takes long, with each newer status. While the pod terminates, only its readiness is probed: no probe may stop its
 	// containers any more, and services need to know which of them still serve (kubernetes #107473, #140882).
 	Observe(pod *v1.Pod, status *runtime.PodStatus, terminating bool)

@@ -29,7 +29,7 @@ const (
 )
 
 // Run runs a node with this name until ctx ends. The node runs the pods that the API server binds to it. Run replaces the
-// node name, the events, the objects, the sources and the configuration's sink.
+// configuration's node name, events, objects, sources and sink.
 func Run(ctx context.Context, kube kubernetes.Interface, name string, c agent.Config) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -1,4 +1,4 @@
-// Package linux holds the parts of CRI messages that the sandbox and a pod's
+// Package linux holds the parts of CRI messages that a pod's sandbox and
 // containers have in common on Linux: cgroup limits, namespaces, groups and
 // SELinux labels.
 //

@@ -21,8 +21,8 @@
 // context to the runtime (W3C traceparent), so that a runtime with tracing can continue the
 // trace.
 //
-// No span contains a request, a response or an error's text: a failed span has the gRPC code, or
-// the failed steps' reasons, as its status.
+// No span contains requests, responses or error texts: a failed span has the gRPC code, or the
+// failed steps' reasons, as its status.
 //
 // otel.go   Config, Tracing, sync spans; calls.go call spans to the runtime
 package otel

@@ -146,7 +146,7 @@ func (m *Metrics) Collector(agent Agent) client.Collector {
 // ProbeCollector returns probe metrics. They have pod labels, and are removed with the pod.
 func (m *Metrics) ProbeCollector() client.Collector { return m.probes }
 
-// Handler serves the agent's metrics, of Go and of the process at /metrics, with more metrics of the
+// Handler serves metrics for the agent, Go and the process at /metrics, with more metrics of the
 // caller such as [Volumes], and those of probes at /metrics/probes. Use it as server.Config.Metrics.
 func (m *Metrics) Handler(agent Agent, more ...client.Collector) (http.Handler, error) {
 	mux := http.NewServeMux()

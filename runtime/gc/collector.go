@@ -18,7 +18,7 @@ import (
 // PodStates reports which pod parts may be removed. For an unknown pod it reports false until it is
 // certain that no source wants that pod.
 type PodStates interface {
-	// RuntimeShouldBeRemoved reports whether the dead containers and a pod's
+	// RuntimeShouldBeRemoved reports whether a pod's dead containers and
 	// sandboxes may be removed.
 	RuntimeShouldBeRemoved(pod types.UID) bool
 	// ContentShouldBeRemoved reports whether the pod's files on the node, its volumes and logs, may

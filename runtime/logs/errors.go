@@ -26,7 +26,7 @@ type DamagedError struct {
 	Err error
 }
 
-// Error names the position and the first damage's cause.
+// Error names the first damage's position and cause.
 func (e *DamagedError) Error() string {
 	return fmt.Sprintf("%s at byte %d: %v (%d places like this were left out)", e.File, e.Offset, e.Err, e.Places)
 }

@@ -18,8 +18,8 @@ type Conn struct {
 	r      *bufio.Reader
 	client bool
 
-	// in is the frame being read, size the length of its message so far. more is set between the
-	// chunks and a message's frames.
+	// in is the frame being read, size the length of its message so far. more is set between a
+	// message's chunks and frames.
 	in   frame
 	size int
 	more bool

@@ -40,7 +40,7 @@ type Part interface {
 
 // A Host is the Loop as its parts see it. Its methods may be called concurrently.
 type Host interface {
-	// RuntimeShouldBeRemoved reports whether the dead containers and a pod's sandboxes may be removed, and
+	// RuntimeShouldBeRemoved reports whether a pod's dead containers and sandboxes may be removed, and
 	// ContentShouldBeRemoved whether its volumes and logs may be removed. For an unknown pod both report
 	// true once all sources have delivered their pods.
 	RuntimeShouldBeRemoved(pod types.UID) bool

@@ -111,7 +111,7 @@ func (p *Pod) RestartsAll(requested, allRemoved bool) bool {
 }
 
 // StartsOver reports whether all containers must restart, or some of them were not created again yet. reported
-// is whether the last status, an earlier agent's perhaps, reported the restart.
+// is whether the last status, perhaps from an earlier agent, reported the restart.
 func (p *Pod) StartsOver(pod *v1.Pod, status *runtime.PodStatus, reported bool) bool {
 	p.startingOver = p.startingOver || reported
 	if p.startingOver && !p.restartAll {

@@ -8,7 +8,7 @@ import (
 
 // Kill is a process that was killed.
 type Kill struct {
-	// PID and Process are the number and the process's name on the node. The process chooses its
+	// PID and Process are the process's number and name on the node. The process chooses its
 	// name; the kernel keeps the first 15 bytes.
 	PID     int
 	Process string

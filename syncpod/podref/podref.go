@@ -8,7 +8,7 @@ import (
 	"github.com/podsync/podsync/actions"
 )
 
-// Name returns the namespace and a pod's name, such as "default/web".
+// Name returns a pod's namespace and name, such as "default/web".
 func Name(pod *v1.Pod) string { return pod.Namespace + "/" + pod.Name }
 
 // Describe returns a pod in the form of a kubelet's messages, such as "web_default(uid)".

@@ -110,7 +110,7 @@ func (p *Manager) begin(ctx context.Context, changed func(types.UID)) bool {
 	return true
 }
 
-// Observe passes the desired and a pod's actual state. While it is ending, only its containers'
+// Observe passes a pod's desired and actual state. While it is ending, only its containers'
 // readiness is probed. Neither is modified.
 func (p *Manager) Observe(spec *v1.Pod, status *runtime.PodStatus, ending bool) {
 	p.mu.Lock()

@@ -33,7 +33,7 @@ func (s *Server) pod(r *http.Request) (*loop.Pod, error) {
 	return found, nil
 }
 
-// container returns the pod and the container's name in a path.
+// container returns the pod's and the container's name in a path.
 func (s *Server) container(r *http.Request) (*loop.Pod, string, error) {
 	pod, err := s.pod(r)
 	if err != nil {

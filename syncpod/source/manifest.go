@@ -42,7 +42,7 @@ type object struct {
 	document int // the document's number in its file
 }
 
-// A manifest has the decoded objects and a file's errors.
+// A manifest has a file's decoded objects and errors.
 type manifest struct {
 	objects  []object
 	errors   []error

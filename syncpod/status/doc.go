@@ -64,5 +64,5 @@
 //
 // # Parity
 //
-// The statuses are kubelet v1.36.2's for thousands recorded pods, except for the deviations in docs/PARITY.md.
+// The statuses are kubelet v1.36.2's for thousands of recorded pods, except for the deviations in docs/PARITY.md.
 package status

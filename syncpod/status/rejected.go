@@ -10,8 +10,8 @@ import (
 const rejectedPrefix = "Pod was rejected: "
 
 // Rejected returns the status for a pod that the node rejects before it creates anything: status, copied, that is Failed, with
-// the reason and the rejection's message in a kubelet's form. GeneratePodStatus recognizes this status, even if another agent
-// has published it, and reports no containers for such a pod. Rejected shares status's memory.
+// the rejection's reason and message in a kubelet's form. GeneratePodStatus recognizes this status, even if another agent has
+// published it, and reports no containers for such a pod. Rejected shares status's memory.
 func Rejected(status v1.PodStatus, reason, message string) v1.PodStatus {
 	status.Phase, status.Reason, status.Message = v1.PodFailed, reason, rejectedPrefix+message
 	return status

@@ -102,7 +102,8 @@ func (c *Cluster) get(ctx context.Context, name string) (*v1.Pod, error) {
 	return pod, nil
 }
 
-// describe returns the agent's explanation, the status and a pod's events, for a failure message.
+// describe returns the agent's explanation for a pod, and the pod's status and events, for a
+// failure message.
 func (c *Cluster) describe(name string, pod *v1.Pod, failed error) string {
 	var b strings.Builder
 	switch {

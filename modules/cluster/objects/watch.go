@@ -44,14 +44,14 @@ type watches[T runtime.Object] struct {
 
 // The watches are limited, because a pod of 1.5 MB may name 80,000 objects, and an object may have 1 MiB. maxWatches and
 // maxBytes limit the watches of one kind and the data in their caches; maxNamespaceWatches and maxNamespaceBytes limit
-// the watches and one namespace's data. An object beyond a limit is read each time that a pod needs it, so that the
-// agent notices a change only when it syncs the pod.
+// one namespace's watches and data. An object beyond a limit is read each time that a pod needs it, so that the agent
+// notices a change only when it syncs the pod.
 const (
 	maxWatches, maxNamespaceWatches = 2048, 512
 	maxBytes, maxNamespaceBytes     = 64 << 20, 16 << 20
 )
 
-// usage is the number of watches and their objects' size in bytes, in one namespace or in all.
+// usage counts watches and their objects' bytes, in one namespace or in all.
 type usage struct{ watches, bytes int }
 
 // watched is one object's watch.

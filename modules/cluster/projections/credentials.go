@@ -49,7 +49,7 @@ type credentialKey struct {
 	index  int
 }
 
-// A credential is the private key and a source's certificate. The lock of Projections guards all fields but cancel and
+// A credential is a source's private key and certificate. The lock of Projections guards all fields but cancel and
 // began.
 type credential struct {
 	// cancel ends the renewal.

@@ -3,8 +3,8 @@
 //
 // Containers influence the kernel's table of mounts: the line of a bind mount contains the mounted directory, and a
 // container that owns the directory can rename it, to any name at any depth. So Of and At query the kernel for a
-// single file, Below uses only each line's mount point, and Shared only the identifier and the kernel's fields
-// about propagation.
+// single file, Below uses only each line's mount point, and Shared only the identifier and the kernel's propagation
+// fields.
 package mounts
 
 import (

@@ -70,8 +70,8 @@ func (r *resolver) limit(c *v1.Container, name v1.ResourceName) resource.Quantit
 	return r.in.Allocatable[name]
 }
 
-// divided returns q/divisor, rounded up; divisor 0 counts as 1. CPU is divided in thousandths, so that the divisor 1m
-// has an effect.
+// divided returns q/divisor, rounded up; a divisor of 0 counts as 1. CPU is divided in thousandths, so that the
+// divisor 1m has an effect.
 func divided(q, divisor resource.Quantity, thousandths bool) (string, error) {
 	if divisor.Sign() < 0 {
 		return "", fmt.Errorf("resourceFieldRef.divisor %s is negative", divisor.String())

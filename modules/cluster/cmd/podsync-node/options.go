@@ -16,7 +16,8 @@ import (
 type options struct {
 	identity
 	config, kubeconfig, bootstrap, root, certDir, name string
-	// checkpointKey is the path of a file with a key, then optionally a comma and the file's path with the previous key.
+	// checkpointKey is the path of a file with a key, then optionally a comma and the path to the file with the previous
+	// key.
 	checkpointKey string
 	ips           []netip.Addr
 	// forget disables the pod checkpoint. forgetAfter is the age above which the checkpoint is

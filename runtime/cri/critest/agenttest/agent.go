@@ -81,7 +81,7 @@ type Config struct {
 	// Dir is the parent of the scenarios' directories. Default os.TempDir(). Its path should be
 	// short, because socket paths are limited.
 	Dir string
-	// Progress is called at the start and a scenario's end, one call at a time. Nil for none.
+	// Progress is called when a scenario starts and ends, one call at a time. Nil for none.
 	Progress func(Progress)
 }
 

@@ -28,7 +28,7 @@ func (r *Report) count(s State) int {
 	return n
 }
 
-// bounds returns the times of the first and a story's last line.
+// bounds returns the times in a story's first and last lines.
 func (b Breach) bounds() (from, to float64) {
 	from, to = b.Story[0].At, b.At
 	for _, l := range b.Story {

@@ -81,7 +81,7 @@ func matches(m *faults.Match, c *journal.Call) bool {
 		(m.If == nil || m.If(*c))
 }
 
-// Act applies the delay, the hang and a fault's error.
+// Act applies a fault's delay, hang and error.
 func Act(ctx context.Context, f *faults.Fault) error {
 	if err := Pause(ctx, f.Delay); err != nil {
 		return err

@@ -3,7 +3,7 @@
 // Package mvdan.cc/sh/v3/syntax parses scripts, and mvdan.cc/sh/v3/expand expands words. This package runs the commands,
 // because mvdan.cc/sh/v3/interp cannot: its pipes, here documents and redirected inputs are the operating system's
 // pipes, on which virtual time stops; it has no trap of a signal; and it reads the user, the home directory and the
-// machine's process.
+// process on the machine.
 //
 // A script behaves as with busybox ash in a real container: the same exit codes, the same reaction to signals, the same
 // timing. A construct that this package does not run is a syntax error, as in a shell: one line on standard error that

@@ -7,7 +7,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest/program"
 )
 
-// A Console is the input and a process's output.
+// A Console is a process's input and output.
 type Console struct {
 	In        io.Reader // nil without a standard input
 	Out, Errs io.Writer
