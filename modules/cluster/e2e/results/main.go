@@ -51,7 +51,7 @@ func main() {
 
 func run(args []string, out io.Writer) error {
 	if len(args) < 2 {
-		return errors.New("usage: results ABOUT AGENT=REPORT[,REPORT...]...")
+		return errors.New("usage: results ABOUT AGENT=REPORT[,REPORT] [AGENT=REPORT]")
 	}
 	var agents []agent
 	var date time.Time
