@@ -46,15 +46,13 @@
 //     pod. It never contradicts the previously reported one.
 //   - [github.com/podsync/podsync/syncpod/container]: the CRI
 //     configuration of a container, and its environment in
-//     [github.com/podsync/podsync/syncpod/container/env]; the sources of ConfigMaps and
-//     Secrets are in [github.com/podsync/podsync/syncpod/container/env].
+//     [github.com/podsync/podsync/syncpod/container/env].
 //   - [github.com/podsync/podsync/syncpod/cgroup]: the cgroups of pods and QoS
 //     classes: their names for both drivers, and the contents of their files.
 //   - [github.com/podsync/podsync/syncpod/resize]: whether an in-place resize is
 //     accepted, and the allocated resources of each pod.
 //   - [github.com/podsync/podsync/syncpod/eviction]: which pod is evicted when the
-//     node runs low on memory, disk or processes; its thresholds are in
-//     [github.com/podsync/podsync/syncpod/eviction].
+//     node runs low on memory, disk or processes.
 //   - [github.com/podsync/podsync/syncpod/shutdown]: the order in which pods
 //     stop in a node shutdown.
 //   - [github.com/podsync/podsync/syncpod/podspec]: the API's defaults, validation
@@ -74,10 +72,6 @@
 //   - [github.com/podsync/podsync/runtime/pleg]: finds the pods that have
 //     changed, from events and lists.
 //   - [github.com/podsync/podsync/runtime/image]: pulls and removes images.
-//   - [github.com/podsync/podsync/runtime/pleg]: how changes of
-//     pods are detected: the settings, the observer and the health of the watch.
-//   - [github.com/podsync/podsync/runtime/image]: how images are pulled, and when
-//     unused ones are removed: the settings, the errors and the observer.
 //   - [github.com/podsync/podsync/sandbox/run]: creates, stops and removes
 //     the sandbox of a pod. A lost response results neither in two sandboxes nor in none forever.
 //     [github.com/podsync/podsync/sandbox] computes its configuration.
