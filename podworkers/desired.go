@@ -26,7 +26,7 @@ type DesiredConfig struct {
 	// Workers do the work. Required.
 	Workers *Workers
 	// OnNode returns the pods that the runtime has, and whether it has been listed: before that, a pod of an earlier agent
-	// would look new. Required.
+	// would look new. The caller calls Look when the first list has been read. Required.
 	OnNode func() (pods []NodePod, listed bool)
 	// Recorded returns the pods of which the agent has records. Default: none.
 	Recorded func() []types.UID

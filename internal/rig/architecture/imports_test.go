@@ -86,6 +86,8 @@ var rooms = []room{
 		"it keeps the memory of pods under locks and in files; its caller reads statuses, and carries plans out"},
 	{"syncpod", []string{"actions", "internal/lastknown", "internal/limiter", "internal/podresources", "internal/podfile", "runtime", "runtime/cri", "runtime/foreign", "runtime/foreign/lines", "runtime/hostfs", "runtime/image", "runtime/reader", "sandbox", "sandbox/run", "syncpod/cgroup", "syncpod/container", "syncpod/container/...", "syncpod/container/env", "syncpod/device", "syncpod/lifecycle", "syncpod/lifecycle/handler", "syncpod/memory", "syncpod/poddir", "syncpod/podref", "syncpod/resize", "syncpod/status", "syncpod/volume", "syncpod/volume/local"},
 		"the transaction does not depend on its callers, the workers and the loop, and never on a fake runtime"},
+	{"syncpod/worker", []string{"podworkers", "runtime", "runtime/cri", "syncpod"},
+		"it joins the workers and the transaction, which do not know each other; a program with a loop of its own uses it"},
 	{"syncpod/device", []string{"internal/podfile"}, "the devices of containers are stored in files; an interface allocates them"},
 	{"syncpod/userns", []string{"runtime/hostfs"},
 		"the IDs of a pod follow from those of other pods, and are stored in files; the only call to the runtime returns its features"},

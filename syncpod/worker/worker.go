@@ -1,0 +1,178 @@
+// Package worker makes a syncpod.Syncer the Syncer of podworkers, for a program with a loop of its own. In a kubelet these
+// are the podSyncer methods SyncPod, SyncTerminatingPod, SyncTerminatingRuntimePod and SyncTerminatedPod, and the removal of
+// a pod from the node, which a kubelet leaves to its garbage collections.
+//
+// The caller provides the parts that it has also given to the Syncer. It passes each status that it reads to Observe of the
+// Syncer, and runs the workers. A Worker guarantees that RemovePod succeeds only when an inspection after the removal has
+// found nothing of the pod in the runtime, and the Syncer has forgotten the pod: then a new pod may have its UID.
+//
+// A Worker keeps only which pods have ended. Its methods may be called concurrently for different pods.
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"google.golang.org/grpc"
+	"k8s.io/apimachinery/pkg/types"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/podworkers"
+	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/cri"
+	"github.com/podsync/podsync/syncpod"
+)
+
+// Config configures a Worker.
+type Config struct {
+	// Syncer does the work. Required.
+	Syncer *syncpod.Syncer
+	// Runtime removes sandboxes. Required. A *cri.Client implements it.
+	Runtime Runtime
+	// Sandboxes stops sandboxes, and Statuses reads pods. Required. They are Parts of the Syncer's Config, such as a
+	// *run.Runner and a *reader.Reader.
+	Sandboxes Sandboxes
+	Statuses  syncpod.StatusReader
+	// Probes are the Syncer's. Default: none.
+	Probes syncpod.Probes
+	// Stopped is called when a pod has stopped, Ended when its last status was reported, and Removed when nothing of it is
+	// left. With a *podworkers.Desired they call Stopped, Look and Forgotten. Default: nothing.
+	Stopped, Ended, Removed func(pod types.UID)
+}
+
+// Runtime is the part of CRI that a Worker calls.
+type Runtime interface {
+	RemovePodSandbox(context.Context, *runtimeapi.RemovePodSandboxRequest, ...grpc.CallOption) (*runtimeapi.RemovePodSandboxResponse, error)
+}
+
+// Sandboxes stops sandboxes.
+type Sandboxes interface {
+	// Stop stops a sandbox. It succeeds if the sandbox does not exist.
+	Stop(ctx context.Context, id string) error
+}
+
+// A Worker is a podworkers.Syncer. Create it with New.
+type Worker struct {
+	config Config
+	mu     sync.Mutex
+	ended  map[types.UID]bool
+}
+
+var _ podworkers.Syncer = (*Worker)(nil)
+
+// New returns a Worker. It makes no call.
+func New(c Config) (*Worker, error) {
+	for _, f := range []struct {
+		name    string
+		missing bool
+	}{{"Syncer", c.Syncer == nil}, {"Runtime", c.Runtime == nil}, {"Sandboxes", c.Sandboxes == nil}, {"Statuses", c.Statuses == nil}} {
+		if f.missing {
+			return nil, fmt.Errorf("worker: Config.%s is missing", f.name)
+		}
+	}
+	if c.Probes == nil {
+		c.Probes = syncpod.NoProbes{}
+	}
+	for _, f := range []*func(types.UID){&c.Stopped, &c.Ended, &c.Removed} {
+		if *f == nil {
+			*f = func(types.UID) {}
+		}
+	}
+	return &Worker{config: c, ended: map[types.UID]bool{}}, nil
+}
+
+// SyncPod calls SyncPod of the Syncer.
+func (w *Worker) SyncPod(ctx context.Context, work podworkers.Work, status *runtime.PodStatus) (podworkers.Result, error) {
+	w.setEnded(work.UID, false)
+	w.config.Probes.Observe(work.Pod, status, false)
+	result, err := w.config.Syncer.SyncPod(ctx, work.Pod, status)
+	return podworkers.Result{Terminal: result.Terminal, Next: result.NextTry}, err
+}
+
+// SyncTerminatingPod stops a pod by its deadline.
+func (w *Worker) SyncTerminatingPod(ctx context.Context, work podworkers.Work, status *runtime.PodStatus) error {
+	w.config.Probes.Observe(work.Pod, status, true)
+	t := syncpod.Termination{Pod: work.Pod, Status: status, GraceSeconds: work.GracePeriodSeconds, Deadline: work.Deadline}
+	if work.Report != nil {
+		t.Evicted = &syncpod.Rejection{Reason: work.Report.Reason, Message: work.Report.Message}
+		t.Disruption = work.Report.Disruption
+	}
+	return w.stopped(work.UID, w.config.Syncer.SyncTerminatingPod(ctx, t))
+}
+
+// SyncTerminatingRuntimePod stops a pod whose spec is unknown, or what still runs of a pod that has ended.
+func (w *Worker) SyncTerminatingRuntimePod(ctx context.Context, work podworkers.Work, status *runtime.PodStatus) error {
+	return w.stopped(work.UID, w.config.Syncer.SyncTerminatingRuntimePod(ctx, syncpod.RuntimePod{
+		UID: work.UID, Name: work.RuntimePod.Name, Namespace: work.RuntimePod.Namespace, Status: status, Keep: w.hasEnded(work.UID),
+	}))
+}
+
+// stopped reports a stop that has succeeded.
+func (w *Worker) stopped(uid types.UID, err error) error {
+	if err == nil {
+		w.config.Stopped(uid)
+	}
+	return err
+}
+
+// SyncTerminatedPod reports a pod a last time.
+func (w *Worker) SyncTerminatedPod(ctx context.Context, work podworkers.Work, status *runtime.PodStatus) error {
+	w.config.Probes.Forget(work.UID)
+	w.setEnded(work.UID, true)
+	defer w.config.Ended(work.UID)
+	return w.config.Syncer.SyncTerminatedPod(ctx, work.Pod, status)
+}
+
+// RemovePod removes a pod from the runtime, and then what the node keeps for it, its record last.
+func (w *Worker) RemovePod(ctx context.Context, work podworkers.Work, status *runtime.PodStatus) error {
+	w.config.Probes.Forget(work.UID)
+	if !status.Empty() {
+		if err := w.removeSandboxes(ctx, status); err != nil {
+			return fmt.Errorf("worker: pod %s: %w", work.UID, err)
+		}
+	}
+	if err := w.config.Syncer.Forget(ctx, work.UID); err != nil {
+		return err
+	}
+	w.setEnded(work.UID, false)
+	w.config.Removed(work.UID)
+	return nil
+}
+
+// errLeft means that a part of the pod is still in the runtime.
+var errLeft = errors.New("something of the pod is left in the runtime")
+
+// removeSandboxes stops and removes the sandboxes with their containers. It stops also those that are not ready: their network
+// may still exist (containerd #5768).
+func (w *Worker) removeSandboxes(ctx context.Context, status *runtime.PodStatus) error {
+	for _, sb := range status.Sandboxes {
+		if err := w.config.Sandboxes.Stop(ctx, sb.ID); err != nil {
+			return err
+		}
+		_, err := w.config.Runtime.RemovePodSandbox(ctx, &runtimeapi.RemovePodSandboxRequest{PodSandboxId: sb.ID})
+		if err := cri.IgnoreNotFound(err); err != nil {
+			return fmt.Errorf("remove sandbox %s: %w", sb.ID, err)
+		}
+	}
+	left, err := w.config.Statuses.PodStatus(ctx, status.UID, nil)
+	if err == nil && !left.Empty() {
+		return errLeft
+	}
+	return err
+}
+
+func (w *Worker) setEnded(uid types.UID, ended bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if delete(w.ended, uid); ended {
+		w.ended[uid] = true
+	}
+}
+
+func (w *Worker) hasEnded(uid types.UID) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.ended[uid]
+}
