@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/podsync/podsync/runtime/foreign"
 	"github.com/podsync/podsync/runtime/websocket"
 )
 
@@ -66,7 +67,7 @@ func (l *invocation) accept(ctx context.Context, running *sync.WaitGroup, lis ne
 		running.Go(func() {
 			defer conn.Close()
 			if err := l.forward(ctx, conn, path); err != nil {
-				fmt.Fprintln(l.errs, "nodeagent:", err)
+				fmt.Fprintln(l.errs, "nodeagent:", foreign.Line(err.Error()))
 			}
 		})
 	}

@@ -18,8 +18,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/podsync/podsync/runtime/websocket"
 	"github.com/podsync/podsync/runtime/foreign"
+	"github.com/podsync/podsync/runtime/websocket"
 )
 
 // hostile clears a terminal, changes its title and colour, turns the direction of the text, and forges a line.
@@ -119,7 +119,7 @@ func TestCommandsPrintNothingThatATerminalObeys(t *testing.T) {
 		return out.String() + foreign.Text(fmt.Sprint("nodeagent: ", err)) // as main prints it
 	}
 	for _, args := range [][]string{
-		{"get"}, {"get", "web"}, {"get", "-o", "json"}, {"explain", "web"}, {"top"}, {"timeline"}, {"timeline", "-o", "trace"},
+		{"get"}, {"get", "web"}, {"get", "-o", "json"}, {"get", "-o", "yaml"}, {"explain", "web"}, {"top"}, {"timeline"}, {"timeline", "-o", "trace"},
 		{"exec", "web", "--", "a"}, {"attach", "web"}, {"exec", "forged"}, {"logs", "web"},
 	} {
 		if args[0] != "logs" { // a log and the output of a command are what the container prints, as with kubectl

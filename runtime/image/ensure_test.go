@@ -396,6 +396,44 @@ func TestG3_Limit(t *testing.T) {
 	})
 }
 
+// A registry that sends its images without end does not keep those of others waiting.
+func TestG3_SlowPullsDelayNoOthersForLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &registry{pullTime: 24 * time.Hour}
+		m := newTestManager(t, Settings{Runtime: r, MaxParallelPulls: 2})
+		ctx, cancel := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		for i := range 5 {
+			wg.Go(func() { _, _ = m.EnsureImageExists(ctx, Request{Image: fmt.Sprintf("evil%d:v1", i)}) })
+		}
+		time.Sleep(time.Second)
+		for minutes, want := range []int{2, 2, 4, 4, 5} {
+			r.mu.Lock()
+			if len(r.pulls) != want {
+				t.Errorf("after %d minutes %d pulls have begun, want %d", minutes, len(r.pulls), want)
+			}
+			r.mu.Unlock()
+			time.Sleep(time.Minute)
+		}
+		cancel()
+		wg.Wait()
+		m.Wait()
+		r.pullTime = time.Second // the slots are free again, and not more than there were
+		r.most = 0
+		for i := range 6 {
+			wg.Go(func() {
+				if err := ensure(t, m, Request{Image: fmt.Sprintf("app%d:v1", i)}); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		if r.most != 2 {
+			t.Errorf("%d pulls at once, want 2", r.most)
+		}
+	})
+}
+
 // B5: a pod that waits for a slot has not failed.
 func TestB5_WaitingIsNoFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

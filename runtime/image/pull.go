@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -96,14 +97,19 @@ func (m *Manager) pullOnce(ctx context.Context, w want, c keyring.Credentials) (
 	return ran, err
 }
 
-// takeSlot waits until fewer than MaxParallelPulls run.
+// slowPull is how long a pull counts. A registry that sends a byte now and then would otherwise keep all others waiting.
+const slowPull = 2 * time.Minute
+
+// takeSlot waits until fewer than MaxParallelPulls run, without those that have run for long.
 func (m *Manager) takeSlot(ctx context.Context) (done func(), err error) {
 	if m.slots == nil {
 		return func() {}, nil
 	}
 	select {
 	case m.slots <- struct{}{}:
-		return func() { <-m.slots }, nil
+		free := sync.OnceFunc(func() { <-m.slots })
+		slow := time.AfterFunc(slowPull, free)
+		return func() { slow.Stop(); free() }, nil
 	case <-ctx.Done():
 		return nil, cri.Classify(ctx.Err())
 	}

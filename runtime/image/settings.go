@@ -11,7 +11,8 @@ type Settings struct {
 	// Runtime stores and pulls images. Default: the agent's client.
 	Runtime cri.ImagePuller
 	// MaxParallelPulls limits the concurrent pulls; further pulls wait in arrival order. A
-	// present image never waits. Default 5; negative means no limit.
+	// present image never waits. A pull that has run for two minutes does not count, so that a registry
+	// that never finishes delays no other for long. Default 5; negative means no limit.
 	MaxParallelPulls int
 	// ShareImages lets every pod use every present image. By default, if the agent pulled an image
 	// with a credential, a pod that uses the image needs a credential with which it was pulled. For

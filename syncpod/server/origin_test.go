@@ -3,10 +3,13 @@ package server_test
 import (
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/podsync/podsync/syncpod/server"
+	"github.com/podsync/podsync/syncpod/timeline"
 )
 
 // A browser adds its user's certificate to the requests of any page. Those that act are rejected, whatever the protocol
@@ -75,5 +78,28 @@ func TestPagesOfOtherSitesAreRejected(t *testing.T) {
 	}
 	if len(own.asks) != 0 {
 		t.Errorf("streams were opened: %v", own.asks)
+	}
+}
+
+// A browser runs no script that a container has printed, or put into the node's logs, and includes no answer in a page of
+// another site. The page of the timeline has a policy of its own.
+func TestBrowsersRunNothingThatAnswersRepeat(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "x.html"), []byte("<script>fetch('/run/default/web/app?cmd=a', {method: 'POST'})</script>"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	history := timeline.New(timeline.Config{})
+	n := newNode(t, func(c *server.Config) { c.NodeLogs, c.Timeline = dir, history })
+	n.run("web", "echo '<script>'; sleep infinity", isRunning)
+	for _, path := range []string{"/logs/x.html", "/logs/", "/containerLogs/default/web/app", "/pods", "/explain/default/web", "/metrics/resource", "/stats/summary", "/healthz", "/none", "/timeline", "/timeline?format=trace"} {
+		w := ask(n.handler, "GET", path)
+		h := w.Header()
+		policy := h.Get("Content-Security-Policy")
+		if h.Get("X-Content-Type-Options") != "nosniff" || h.Get("Cross-Origin-Resource-Policy") != "same-origin" || !strings.Contains(policy, "default-src 'none'") {
+			t.Errorf("%s: %d %v", path, w.Code, h)
+		}
+		if page := path == "/timeline"; strings.Contains(policy, "sandbox") == page || strings.Contains(policy, "script-src") != page {
+			t.Errorf("%s: the policy %q", path, policy)
+		}
 	}
 }

@@ -98,6 +98,7 @@ func isClean(p string) bool {
 
 // answer serves a request if it is admitted.
 func (s *Server) answer(w http.ResponseWriter, r *http.Request, route route) {
+	isolate(w.Header())
 	r, ok := s.admit(w, r, route)
 	if !ok {
 		return

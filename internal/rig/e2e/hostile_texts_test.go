@@ -81,7 +81,7 @@ func many(count int, change func(*v1.Container)) func(*siege, level, *v1.Pod) {
 			p.Spec.SecurityContext.RunAsUser = new(int64(1000))
 		}
 		if count == 60 { // the image decides on the user
-			p.Spec.SecurityContext.RunAsUser = nil
+			p.Spec.SecurityContext.RunAsUser, p.Spec.SecurityContext.RunAsGroup = nil, nil
 		}
 	}
 }
