@@ -28,6 +28,8 @@ const (
 	// maxSockets is the maximum number of sockets in the directory; further ones are ignored. maxCalling is the number of
 	// sockets that are called at the same time.
 	maxSockets, maxCalling = 256, 16
+	// maxEntries is the maximum number of names that are read of the directory.
+	maxEntries = 64 << 10
 	// maxSocketPath is the maximum length of the path of a Unix socket.
 	maxSocketPath = 107
 )
@@ -128,14 +130,22 @@ func socketsIn(dir string) map[string]fs.FileInfo {
 		return nil
 	}
 	defer f.Close()
-	entries, _ := f.ReadDir(maxSockets) // entries that cannot be read count as missing
 	found := map[string]fs.FileInfo{}
-	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), ".") || e.Type()&fs.ModeSocket == 0 {
-			continue
+	for range maxEntries / maxSockets { // other files must not hide the sockets
+		entries, err := f.ReadDir(maxSockets)
+		for _, e := range entries { // those that cannot be read count as missing
+			if strings.HasPrefix(e.Name(), ".") || e.Type()&fs.ModeSocket == 0 {
+				continue
+			}
+			if info, err := e.Info(); err == nil {
+				found[filepath.Join(dir, e.Name())] = info
+			}
+			if len(found) == maxSockets {
+				return found
+			}
 		}
-		if info, err := e.Info(); err == nil {
-			found[filepath.Join(dir, e.Name())] = info
+		if err != nil {
+			break
 		}
 	}
 	return found
