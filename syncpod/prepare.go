@@ -52,6 +52,7 @@ func (p *preparation) prepareNode(ctx context.Context) error {
 			if len(volumeErrors(err)) == 0 || !p.suffices(ctx, err) {
 				return err
 			}
+			p.sandbox.outdated = true
 		}
 	}
 	if cgroup != "" {

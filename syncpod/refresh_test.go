@@ -109,15 +109,15 @@ func (s *stuck) RefreshPod(ctx context.Context, _ *v1.Pod) (time.Time, error) {
 	return time.Time{}, ctx.Err()
 }
 
-// Volumes delay a sync for at most 5 s, and a cancelled refresh is not reported.
+// Volumes delay a sync for at most 2 s, and a cancelled refresh is not reported.
 func TestRefreshIsBounded(t *testing.T) {
 	for name, tc := range map[string]struct {
 		given, took  time.Duration
 		calls, told  int
 		beforeImages bool
 	}{
-		"too long":        {time.Hour, 5 * time.Second, 1, 1, false},
-		"given up":        {2 * time.Second, 2 * time.Second, 1, 0, false},
+		"too long":        {time.Hour, 2 * time.Second, 1, 1, false},
+		"given up":        {time.Second, time.Second, 1, 0, false},
 		"given up before": {time.Second / 2, time.Second / 2, 0, 0, true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -28,6 +28,8 @@ type inUse struct {
 	ips []string
 	// secrets gets the pull image secrets.
 	secrets pullSecrets
+	// outdated is set if the preparation has tried in vain to update volumes.
+	outdated bool
 }
 
 // sandboxKey is the back-off key of a pod's sandbox. No container has this key.

@@ -18,10 +18,12 @@ type knownSources struct {
 	configMaps lastknown.Answers[string, *v1.ConfigMap]
 	secrets    lastknown.Answers[string, *v1.Secret]
 	services   lastknown.Answers[string, []*v1.Service]
+	silence    lastknown.Silence // an API server that is unavailable is so for all of them
 }
 
 func newKnownSources() *knownSources {
 	k := &knownSources{}
+	k.configMaps.Silence, k.secrets.Silence, k.services.Silence = &k.silence, &k.silence, &k.silence
 	k.configMaps.Size, k.configMaps.Limit = func(c *v1.ConfigMap) (n int) {
 		for key, value := range c.Data {
 			n += len(key) + len(value)

@@ -1,6 +1,7 @@
 package lastknown
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"reflect"
@@ -25,12 +26,36 @@ type Answers[K comparable, T any] struct {
 	// Size, if set, returns an answer's size. Answers beyond Limit in all are not remembered.
 	Size  func(T) int
 	Limit int
+	// Silence, if set, is shared by sources that are probably unavailable together.
+	Silence *Silence
 
 	mu    sync.Mutex
 	byKey map[K]answer[T]
 	size  int
-	// silent is when the source was found unavailable, zero if it has answered since then.
-	silent time.Time
+	own   Silence
+}
+
+// Silence is when a source was found unavailable. The zero Silence is of a source that answers. Its methods may be called
+// concurrently.
+type Silence struct {
+	mu    sync.Mutex
+	since time.Time // zero if the source has answered since then
+}
+
+func (s *Silence) set(at time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.since = at
+}
+
+// patience is how long to wait for the next answer.
+func (s *Silence) patience() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if since := time.Since(s.since); !s.since.IsZero() && 0 <= since && since < quiet {
+		return briefly
+	}
+	return Patience
 }
 
 // answer is an answer. Its error wraps env.ErrNotFound, or is nil.
@@ -74,7 +99,7 @@ func (a *Answers[K, T]) Consult(ctx context.Context, key K, ask func(context.Con
 	case err == nil || env.NotFound(err):
 		a.store(key, answer[T]{value: value, err: err})
 	case known && Suffices(ctx, Answer, err):
-		a.setSilent(time.Now())
+		a.silence().set(time.Now())
 		return last.value, last.err, err
 	}
 	return value, err, nil
@@ -85,22 +110,15 @@ func (a *Answers[K, T]) last(key K) (last answer[T], known bool, patience time.D
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	last, known = a.byKey[key]
-	if since := time.Since(a.silent); !a.silent.IsZero() && 0 <= since && since < quiet {
-		return last, known, briefly
-	}
-	return last, known, Patience
+	return last, known, a.silence().patience()
 }
 
-func (a *Answers[K, T]) setSilent(at time.Time) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.silent = at
-}
+func (a *Answers[K, T]) silence() *Silence { return cmp.Or(a.Silence, &a.own) }
 
 func (a *Answers[K, T]) store(key K, next answer[T]) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.silent = time.Time{}
+	a.silence().set(time.Time{})
 	if last, known := a.byKey[key]; known && (last.err != nil) == (next.err != nil) && (next.err != nil || reflect.DeepEqual(last.value, next.value)) {
 		return
 	}

@@ -3,9 +3,12 @@
 package reports
 
 import (
+	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -15,6 +18,8 @@ import (
 
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/runtime/cri/critest/faults"
+	"github.com/podsync/podsync/syncpod/agent"
+	"github.com/podsync/podsync/syncpod/container/env"
 )
 
 // While a pod terminates, no liveness or startup probe of a sidecar runs.
@@ -236,5 +241,48 @@ func TestDeadlineOfAPodThatAlwaysRestarts(t *testing.T) {
 			n.want(p.Started.Sub(n.status("a").StartTime.Time) < 100*time.Second, true, "started before the deadline")
 		}
 		n.want(len(n.agent.Pods()), 1, "pods")
+	})
+}
+
+// Sources that hang delay a restart by the wait for the volumes and by the one for the variables, once each, and neither the
+// updates of running containers nor the other kinds of objects add to that.
+func TestR1_SourcesThatHangDelayARestartOnce(t *testing.T) {
+	var hang atomic.Bool
+	change := func(c *agent.Config) {
+		o := &c.Sync.Objects.Sources
+		maps, secrets := o.ConfigMaps, o.Secrets
+		o.ConfigMaps = env.ConfigMapsFunc(func(ctx context.Context, namespace, name string) (*v1.ConfigMap, error) {
+			if hang.Load() {
+				<-ctx.Done()
+			}
+			return maps.ConfigMap(ctx, namespace, name)
+		})
+		o.Secrets = env.SecretsFunc(func(ctx context.Context, namespace, name string) (*v1.Secret, error) {
+			if hang.Load() {
+				<-ctx.Done()
+			}
+			return secrets.Secret(ctx, namespace, name)
+		})
+	}
+	on(t, critest.Config{}, change, func(n *node) {
+		n.objects.set("c", map[string]string{"k": "x"})
+		n.apply(`{metadata: {name: a}, spec: {volumes: [{name: v, configMap: {name: c}}, {name: w, secret: {secretName: c}}], containers: [
+ {name: files, command: [sh, -c, "sleep 60; exit 1"], volumeMounts: [{name: v, mountPath: /v}, {name: w, mountPath: /w}]},
+ {name: variables, command: [sh, -c, "sleep 65; exit 1"], envFrom: [{configMapRef: {name: c}}, {secretRef: {name: c}}]},
+ {name: neither, command: [sh, -c, "sleep 75; exit 1"]}]}}`)
+		time.Sleep(30 * time.Second)
+		n.objects.mu.Lock()
+		n.objects.down = errors.New("connection refused")
+		n.objects.mu.Unlock()
+		hang.Store(true)
+		time.Sleep(70 * time.Second)
+		for _, c := range []string{"files", "variables", "neither"} {
+			runs := n.runs(c)
+			if len(runs) < 2 {
+				n.Errorf("%s ran %d times", c, len(runs))
+			} else if late := runs[1].Started.Sub(runs[0].Ended); late > 5*time.Second {
+				n.Errorf("%s restarted after %v", c, late)
+			}
+		}
 	})
 }
