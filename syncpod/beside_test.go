@@ -217,3 +217,27 @@ func TestT12_WaitingUntilItsHandlerHasEnded(t *testing.T) {
 		}
 	})
 }
+
+// B6: a container that crashes while another container of its pod takes its grace period to stop restarts at once, and the other
+// one starts again after its stop, whatever its exit code.
+func TestB6_RestartsBesideAStop(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		results := lockedProbes{}
+		n.restart(func(c *syncpod.Config) { c.Parts.Probes = &results })
+		sick := ctr("sick")
+		sick.LivenessProbe = &v1.Probe{}
+		pod := testPod(containers(ctr("app"), sick), func(p *v1.Pod) { p.Spec.RestartPolicy = v1.RestartPolicyOnFailure })
+		n.settle(pod, time.Minute)
+		n.stubborn("sick")
+		results.setAll(n.current("sick").ID, actions.ProbeResults{Liveness: actions.ProbeFailure})
+		wait := n.inFlight(pod)
+		time.Sleep(time.Second)
+		n.exit("app", 3)
+		n.Observe(t.Context(), n.status())
+		time.Sleep(3 * time.Second)
+		n.wantStates("app 0 exited", "app 1 running", "sick 0 running")
+		must(t, n.ExitContainer(n.current("sick").ID.ID, critest.Exit{}))
+		must(t, wait())
+		n.wantStates("app 0 exited", "app 1 running", "sick 0 exited", "sick 1 running")
+	})
+}

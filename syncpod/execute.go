@@ -3,6 +3,7 @@ package syncpod
 import (
 	"context"
 	"slices"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 
@@ -25,7 +26,7 @@ func (w syncing) carryOut(ctx context.Context) {
 	}
 	if len(w.plan.Start) == 0 && !w.plan.Sandbox.Create {
 		lowering(w).updateCgroup(ctx, lowering(w).changesContainers())
-	} else if !sandboxing(w).useSandbox(ctx) {
+	} else if w.sandbox.usable = sandboxing(w).useSandbox(ctx); !w.sandbox.usable {
 		return
 	}
 	starting(w).finishHooks(ctx)
@@ -75,12 +76,51 @@ func (w *work) stopAll(ctx context.Context, why string) bool {
 	return err == nil
 }
 
-// clearAway stops and removes the instances that the plan names.
+// clearAway stops and removes the instances that the plan names. A stop that takes long stays in flight, and its container
+// does not start before a later plan.
 func (w *work) clearAway(ctx context.Context) {
-	for _, u := range w.syncer.stopper.Clear(ctx, lifecycle.Clearing{
-		Pod: w.pod, Status: w.status, Plan: w.plan, Memory: w.syncer.stopMemory(w.memory), IPs: w.podIPs(),
-	}) {
-		err := w.memory.secrets.redactErrorOf(u.Err, slices.Values([]*v1.Container{u.Container.Spec(w.pod)}))
+	c := lifecycle.Clearing{Pod: w.pod, Status: w.status, Plan: w.plan, Memory: w.syncer.stopMemory(w.memory), IPs: w.podIPs(), InFlight: w.flights.stopping()}
+	if len(w.plan.Kill)+len(w.plan.Clear) == 0 || startsOver(w.plan) {
+		w.noteUncleared(ctx, w.syncer.stopper.Clear(ctx, c))
+		return
+	}
+	all := stopsOf(w.plan)
+	for _, st := range all {
+		c.InFlight = append(c.InFlight, st.ids()...)
+	}
+	inFlight := w.flights.ctx
+	for _, st := range all {
+		own := c
+		own.Plan = st.plan
+		w.flights.stop(st, func() []*lifecycle.Uncleared { return w.syncer.stopper.Clear(inFlight, own) })
+	}
+	for until := time.Now().Add(patience); w.flights.anyOf(all) && !w.flights.wait(ctx, nil, until) && ctx.Err() == nil; {
+		w.collectStops(ctx)
+	}
+	if ctx.Err() != nil {
+		w.flights.awaitStops()
+	}
+	w.collectStops(ctx)
+	for _, name := range w.flights.stopNames() {
+		put(&w.unstopped, name, true)
+	}
+}
+
+// collectStops removes the stops that have ended from the flights, and notes those that have failed. It returns the containers
+// that were stopped.
+func (w *work) collectStops(ctx context.Context) (stopped []string) {
+	for _, st := range w.flights.takeStops() {
+		if w.noteUncleared(ctx, st.failed); len(st.failed) == 0 {
+			stopped = append(stopped, st.name)
+		}
+	}
+	return stopped
+}
+
+// noteUncleared notes the instances that could not be stopped or removed.
+func (w *work) noteUncleared(ctx context.Context, failed []*lifecycle.Uncleared) {
+	for _, u := range failed {
+		err := w.memory.secrets.redactError(u.Err)
 		if ctx.Err() == nil {
 			w.eventf(podref.Container(w.pod, u.Container), v1.EventTypeWarning, EventFailedKillPod, "error killing container %s: %s", u.Container.Name, withoutIDs(err, w.idNames()...))
 		}

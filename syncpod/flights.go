@@ -6,7 +6,9 @@ import (
 	"time"
 
 	"github.com/podsync/podsync/actions"
+	"github.com/podsync/podsync/runtime"
 	containerstart "github.com/podsync/podsync/syncpod/container/start"
+	"github.com/podsync/podsync/syncpod/lifecycle"
 	"github.com/podsync/podsync/syncpod/memory"
 )
 
@@ -17,14 +19,15 @@ const patience = time.Second
 // retryInFlight is when a step that failed is tried again beside a pull, if the failure has no back-off.
 const retryInFlight = 10 * time.Second
 
-// flights are the starts of a SyncPod whose images are being pulled. They outlive the plan that they belong to: while they
+// flights are the starts of a SyncPod whose images are being pulled, and its stops. They outlive the plan that they belong to: while they
 // are in flight, the pod is decided again without their containers, so that a crashed container restarts at its time although
 // the image of another one takes minutes. All of them end with the SyncPod.
 type flights struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 	starts []*flight // in the order of their plans
-	// landed has a value when a pull has ended.
+	stops  []*stopping
+	// landed has a value when a pull or a stop has ended.
 	landed chan struct{}
 }
 
@@ -47,24 +50,147 @@ func (f *flights) add(begun *containerstart.Start, step actions.StartStep) {
 	f.starts = append(f.starts, &flight{begun, step, time.Now()})
 	go func() {
 		<-begun.Ready()
-		select {
-		case f.landed <- struct{}{}:
-		default: // a value is pending
-		}
+		f.land()
 	}()
 }
+
+// land notes that a flight has ended.
+func (f *flights) land() {
+	select {
+	case f.landed <- struct{}{}:
+	default: // a value is pending
+	}
+}
+
+// stopping is the stop or removal of the instances of one container.
+type stopping struct {
+	name string
+	// plan has the steps of the container alone.
+	plan actions.Plan
+	done chan struct{}
+	// failed are the failures, once done is closed.
+	failed []*lifecycle.Uncleared
+}
+
+// stopsOf returns the stops of a plan that keeps the pod running, by container, in the order of the plan.
+func stopsOf(p actions.Plan) (all []*stopping) {
+	of := func(name string) *actions.Plan {
+		at := slices.IndexFunc(all, func(st *stopping) bool { return st.name == name })
+		if at < 0 {
+			at, all = len(all), append(all, &stopping{name: name, done: make(chan struct{})})
+		}
+		return &all[at].plan
+	}
+	for _, k := range p.Kill {
+		plan := of(k.Container.Name)
+		plan.Kill = append(plan.Kill, k)
+	}
+	for _, c := range p.Clear {
+		plan := of(c.Container.Name)
+		plan.Clear = append(plan.Clear, c)
+	}
+	return all
+}
+
+// ids returns the instances that are stopped.
+func (st *stopping) ids() (ids []runtime.ContainerID) {
+	for _, k := range st.plan.Kill {
+		ids = append(ids, k.ID)
+	}
+	for _, c := range st.plan.Clear {
+		ids = append(ids, c.ID)
+	}
+	return ids
+}
+
+// hasEnded reports whether the stop has ended.
+func (st *stopping) hasEnded() bool {
+	select {
+	case <-st.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// stop adds a stop.
+func (f *flights) stop(st *stopping, clear func() []*lifecycle.Uncleared) {
+	f.stops = append(f.stops, st)
+	go func() {
+		st.failed = clear()
+		close(st.done)
+		f.land()
+	}()
+}
+
+// anyOf reports whether one of these stops has not ended.
+func (f *flights) anyOf(stops []*stopping) bool {
+	return slices.ContainsFunc(stops, func(st *stopping) bool { return !st.hasEnded() })
+}
+
+// awaitStops waits for all stops.
+func (f *flights) awaitStops() {
+	for _, st := range f.stops {
+		<-st.done
+	}
+}
+
+// takeStops removes and returns the stops that have ended.
+func (f *flights) takeStops() (ended []*stopping) {
+	f.stops = slices.DeleteFunc(f.stops, func(st *stopping) bool {
+		if st.hasEnded() {
+			ended = append(ended, st)
+			return true
+		}
+		return false
+	})
+	return ended
+}
+
+// stopNames returns the containers that are being stopped.
+func (f *flights) stopNames() (names []string) {
+	for _, st := range f.stops {
+		names = append(names, st.name)
+	}
+	return names
+}
+
+// stopping returns the instances that are being stopped.
+func (f *flights) stopping() (ids []runtime.ContainerID) {
+	for _, st := range f.stops {
+		ids = append(ids, st.ids()...)
+	}
+	return ids
+}
+
+// restarting returns the instances that are being stopped in order to start their containers again.
+func (f *flights) restarting() (ids []runtime.ContainerID) {
+	for _, st := range f.stops {
+		for _, k := range st.plan.Kill {
+			if k.Restart {
+				ids = append(ids, k.ID)
+			}
+		}
+	}
+	return ids
+}
+
+// any reports whether anything is in flight.
+func (f *flights) any() bool { return len(f.starts)+len(f.stops) > 0 }
 
 // end cancels all flights and waits for them.
 func (f *flights) end() {
 	f.cancel()
+	f.awaitStops()
 	for _, st := range f.starts {
 		st.Release()
 	}
-	f.starts = nil
+	f.starts, f.stops = nil, nil
 }
 
 // names returns the containers in flight.
-func (f *flights) names() (names []string) {
+func (f *flights) names() []string {
+	names := f.stopNames()
 	for _, st := range f.starts {
 		names = append(names, st.step.Container.Name)
 	}
@@ -157,24 +283,45 @@ func (w starting) complete(ctx context.Context, st *flight) {
 	}
 }
 
-// await completes the starts in flight. It returns true as soon as the pod must be decided again before that: a status of the
-// runtime or a result of a probe has changed, or a step is due that waits.
+// await completes the flights. It returns true as soon as the pod must be decided again before that: a container was stopped, a
+// status of the runtime or a result of a probe has changed, or a step is due that waits.
 func (w starting) await(ctx context.Context) (again bool) {
-	if ctx.Err() != nil && len(w.failed) > 0 {
-		return false // the first error is enough
-	}
-	due := w.due()
-	for len(w.flights.starts) > 0 {
-		if w.flights.wait(ctx, w.report.changed, due) {
+	for w.flights.any() {
+		if ctx.Err() != nil && len(w.failed) > 0 {
+			return false // the first error is enough
+		}
+		if w.flights.wait(ctx, w.report.changed, w.due()) {
+			return true
+		}
+		for _, name := range w.collectStops(ctx) {
+			again = !w.startStopped(name) || again
+		}
+		if again && ctx.Err() == nil {
 			return true
 		}
 		w.completeReady(ctx)
-		if ctx.Err() != nil && len(w.flights.starts) > 0 {
+		switch {
+		case ctx.Err() == nil:
+		case len(w.flights.starts) > 0:
 			w.complete(ctx, w.flights.pop()) // its error says that ctx has ended
 			return false
+		default:
+			w.flights.awaitStops()
+			w.collectStops(ctx)
 		}
 	}
 	return false
+}
+
+// startStopped begins the start of a container that was stopped, if the last plan has one. If it does not, the pod must be decided
+// again.
+func (w starting) startStopped(name string) (planned bool) {
+	at := slices.IndexFunc(w.plan.Start, func(s actions.StartStep) bool { return s.Container.Name == name })
+	if at >= 0 && w.sandbox.usable {
+		delete(w.unstopped, name)
+		w.begin(w.plan.Start[at])
+	}
+	return at >= 0
 }
 
 // due returns when the pod must be decided again although nothing has changed, zero for never.

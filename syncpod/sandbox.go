@@ -18,6 +18,8 @@ import (
 
 // inUse is the sandbox that containers are started in.
 type inUse struct {
+	// usable is set when containers can be started in it.
+	usable  bool
 	id      string
 	config  *runtimeapi.PodSandboxConfig
 	handler string

@@ -82,20 +82,25 @@ var errRanAfterAll = errors.New("it has run after all, though the runtime showed
 // startAll starts the plan's containers that need not wait. Those whose images are not there soon stay in flight.
 func (w starting) startAll(ctx context.Context) {
 	for _, step := range w.plan.Start {
-		if w.unstopped[step.Container.Name] {
-			continue
-		}
-		if ask(w.memory, func(p *memory.Pod) bool { return p.Containers.HasRunSince(w.status, step.Container.Name) }) {
-			w.fail(&StepError{Step: stepCreate, Reason: errCreateContainer, Container: step.Container, Err: errRanAfterAll})
-			continue
-		}
-		if held := w.heldUp(step); held != nil {
-			w.fail(held)
-			continue
-		}
-		w.flights.add(w.syncer.starter.Begin(w.flights.ctx, w.givenPod(), step), step)
+		w.begin(step)
 	}
 	w.completeReady(ctx)
+}
+
+// begin begins the start of a container, unless it must wait.
+func (w starting) begin(step actions.StartStep) {
+	if w.unstopped[step.Container.Name] {
+		return
+	}
+	if ask(w.memory, func(p *memory.Pod) bool { return p.Containers.HasRunSince(w.status, step.Container.Name) }) {
+		w.fail(&StepError{Step: stepCreate, Reason: errCreateContainer, Container: step.Container, Err: errRanAfterAll})
+		return
+	}
+	if held := w.heldUp(step); held != nil {
+		w.fail(held)
+		return
+	}
+	w.flights.add(w.syncer.starter.Begin(w.flights.ctx, w.givenPod(), step), step)
 }
 
 // heldUp returns why the container may not start now, nil if it may. It counts the exit of the last instance.

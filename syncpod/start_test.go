@@ -561,14 +561,14 @@ func TestC9_KillsAreParallelAndAllAttempted(t *testing.T) {
 			changed.Spec.Containers[i].Image += "2"
 		}
 		must(t, n.SetIgnoreSignals(n.current("a").ID.ID, faults.IgnoreSignals{Term: true}))
-		n.Fault(faults.Fault{Match: faults.Match{Method: critest.StopContainer, Container: "b"}, Err: errBroken})
+		n.Fault(faults.Fault{Match: faults.Match{Method: critest.StopContainer, Container: "b"}, Times: faults.Always, Err: errBroken})
 		before := len(n.Journal())
 		_, err := n.SyncPod(t.Context(), changed, nil)
 		if !errors.Is(err, syncpod.ErrKillContainer) {
 			t.Errorf("error %v, want %v", err, syncpod.ErrKillContainer)
 		}
 		stops := n.Journal().After(before).Of(critest.StopContainer)
-		if len(stops) != 2 || !stops[0].Start.Equal(stops[1].Start) {
+		if len(stops) < 2 || !stops[0].Start.Equal(stops[1].Start) {
 			t.Errorf("stops are not simultaneous:\n%v", stops)
 		}
 		n.wantStates("a 0 exited", "a 1 running", "b 0 running")

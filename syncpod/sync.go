@@ -147,7 +147,7 @@ func (w syncing) run(ctx context.Context, status *runtime.PodStatus) (*work, err
 		gathering(w).expire()
 		in := gathering(w).gather(ctx)
 		w.plan = w.decide(in)
-		if len(w.flights.starts) > 0 && startsOver(w.plan) {
+		if w.flights.any() && startsOver(w.plan) {
 			w.flights.end()
 			w.flights, in.InFlight = newFlights(ctx), nil
 			w.plan = w.decide(in)
@@ -163,7 +163,7 @@ func (w syncing) run(ctx context.Context, status *runtime.PodStatus) (*work, err
 		w.act(ctx)
 		w.conclude(ctx, before)
 		w.refresh(ctx)
-		if len(w.flights.starts) == 0 {
+		if !w.flights.any() {
 			return w.work, w.errors()
 		}
 		again := starting(w).await(ctx)
@@ -171,9 +171,7 @@ func (w syncing) run(ctx context.Context, status *runtime.PodStatus) (*work, err
 		if !again {
 			return w.work, w.errors()
 		}
-		if !w.plan.NoOp() || len(w.started)+len(w.failed) > 0 {
-			w.memory.setChanged()
-		}
+		w.memory.setChanged()
 		w, status = syncing{w.next()}, w.memory.observedAfter(&runtime.PodStatus{ObservedAt: time.Unix(0, 1)})
 	}
 }
@@ -229,7 +227,7 @@ func (w syncing) act(ctx context.Context) {
 // noteRestarts records which instances are stopped in order to start their containers again, before they are stopped:
 // the start may fail or wait, and the exit code does not show that it is due (kubernetes #109537).
 func (w syncing) noteRestarts(ctx context.Context) {
-	restarts := w.plan.Restarts(w.pod, w.status)
+	restarts := append(w.plan.Restarts(w.pod, w.status), w.flights.restarting()...)
 	if ask(w.memory, func(p *podmemory.Pod) bool { return p.Containers.NoteRestarts(restarts, w.status) }) {
 		w.record(ctx)
 	}

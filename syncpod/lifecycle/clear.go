@@ -31,6 +31,8 @@ type Clearing struct {
 	Memory PodMemory
 	// IPs are the addresses of the pod that the runtime reports, the primary first.
 	IPs []string
+	// InFlight are instances that other calls of Clear are stopping, whose deadlines stay. Nil means none.
+	InFlight []runtime.ContainerID
 }
 
 // Step is a step of a plan that stops or removes an instance.
@@ -91,7 +93,8 @@ func (s *Stopper) Clear(ctx context.Context, c Clearing) (failed []*Uncleared) {
 	first, last := removals(c.Plan)
 	c.Memory.Do(func(p *memory.Pod) { // of stops that have failed and are no longer in the plan
 		p.Kills.End(func(id string) bool {
-			return slices.ContainsFunc(slices.Concat(first, last), func(r removal) bool { return r.id.ID == id })
+			return slices.ContainsFunc(slices.Concat(first, last), func(r removal) bool { return r.id.ID == id }) ||
+				slices.ContainsFunc(c.InFlight, func(other runtime.ContainerID) bool { return other.ID == id })
 		})
 	})
 	failed = s.removeAll(ctx, c, first)

@@ -119,7 +119,7 @@ func (p *pod) stop(id string, c *container) string {
 		return ""
 	case p.plan == nil:
 		return "belongs to no plan"
-	case p.starts(c), p.runsHook(id):
+	case p.starts(c), p.runsHook(id), p.stopping[id]:
 		return ""
 	case p.plan.KillPod:
 		return p.enter(removing)
@@ -156,7 +156,7 @@ func (p *pod) remove(id string, c *container) string {
 			p.begun[id] = true
 			return p.enter(removing)
 		}
-		if p.plan.KillPod || p.starts(c) {
+		if p.plan.KillPod || p.starts(c) || p.stopping[id] {
 			return ""
 		}
 	}

@@ -2,6 +2,7 @@ package plancheck
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
@@ -30,6 +31,8 @@ type progress struct {
 	begun map[string]bool
 	// inFlight are the starts of earlier plans of the work that the last plan leaves to them, by container.
 	inFlight map[string]*inFlight
+	// stopping are the instances whose stops earlier plans of the work have begun.
+	stopping map[string]bool
 	// resize is the place of the last resize that was begun.
 	resize int
 	past   stage
@@ -39,6 +42,18 @@ type progress struct {
 type inFlight struct {
 	actions.StartStep
 	begun bool
+}
+
+// stopsBegun returns the instances whose stops this plan or those before it have begun.
+func (p *progress) stopsBegun() map[string]bool {
+	all := map[string]bool{}
+	maps.Copy(all, p.stopping)
+	if p.plan != nil {
+		for id := range p.removals() {
+			all[id] = all[id] || p.begun[id]
+		}
+	}
+	return all
 }
 
 // stillInFlight returns the starts that a new plan of the same work leaves to the plans before it: those that were not begun and

@@ -33,9 +33,6 @@ func (s *Starter) start(ctx context.Context, t *target) (started Started) {
 	started.Container, started.Reason = t.step.Container, t.step.Reason
 	defer func() { started.Took = time.Since(t.began) }()
 
-	if s.config.Devices != nil { // before the image, so that statuses have the devices during the pull
-		_ = s.config.Devices.Choose(ctx, t.pod.Spec, t.spec) // Allocate returns the same error later
-	}
 	images, failed := s.awaitImages(ctx, t)
 	if failed != nil {
 		started.Err = failed

@@ -273,6 +273,9 @@ type Start struct {
 func (s *Starter) Begin(ctx context.Context, pod Pod, step actions.StartStep) *Start {
 	pod = pod.withDefaults()
 	t := &target{pod: &pod, step: step, spec: step.Container.Spec(pod.Spec), began: time.Now(), pulled: make(chan pulled, 1)}
+	if s.config.Devices != nil { // before the image, so that statuses have the devices during the pull
+		_ = s.config.Devices.Choose(ctx, t.pod.Spec, t.spec) // Allocate returns the same error later
+	}
 	st := &Start{starter: s, target: t, ready: make(chan struct{})}
 	go func() {
 		defer close(st.ready)
