@@ -27,7 +27,8 @@
 //     runtime reports an init container as unknown, step 8 stops that container and the next SyncPod decides again.
 //  6. A pod that was not admitted is stopped and waits.
 //  7. A pod with its own network waits until the node's network is ready; no step changes it before.
-//  8. Containers that must stop are stopped in parallel. A container does not start if its earlier instance could not be stopped.
+//  8. Containers that must stop are stopped in parallel. A container does not start if its earlier instance could not be
+//     stopped. If a stop takes more than a second, the next steps are taken for the other containers.
 //  9. If containers must start, the node is prepared: cgroup, directories, volumes, the resolver's
 //     configuration, the pull secrets. Otherwise only the cgroup is updated.
 //  10. A sandbox is created if there is none to use, and is reported. PostStart handlers that were interrupted run
@@ -44,11 +45,11 @@
 // If many pods start at once, only a few at a time create their sandbox or a container while the processors are
 // busy, because more would slow all of them down (Config.Limits.MaxParallelStarts).
 //
-// While a pull takes long, the pod is decided again (steps 1 to 15, with another plan) when a status of the runtime or a result
-// of a probe changes, or when a step is due. The plan leaves the containers whose images are being pulled to the earlier plan
-// (actions.Input.InFlight). So a container that crashes restarts at its time, whatever another one waits for. A plan that stops
-// the pod, or starts it over, cancels the pulls first. The call returns when no pull is left. No container starts except in the
-// goroutine of the call.
+// While a pull or the stop of a container takes long, the pod is decided again (steps 1 to 15, with another plan) when a status
+// of the runtime or a result of a probe changes, or when a step is due. The plan leaves the containers in flight to the earlier
+// plan (actions.Input.InFlight). So a container that crashes restarts at its time, whatever another one waits for. A plan that
+// stops the pod, or starts it over, cancels what is in flight first. The call returns when nothing is in flight. No container
+// starts except in the goroutine of the call. A postStart handler still delays all that follows.
 //
 // Containers are stopped before the node is prepared, unlike in a kubelet: a volume that cannot be mounted does not keep
 // an unhealthy container running.
@@ -125,7 +126,7 @@ package syncpod
 //	cgroup.go          9 the cgroup of the pod
 //	prepare.go         9 the preparation of the node
 //	sandbox.go         10 the sandbox, and the wait for its address
-//	flights.go         11 starts whose images take long, and decisions beside them
+//	flights.go         8, 11 stops and pulls that take long, and decisions beside them
 //	start_secrets.go   11 pull secrets, if an image needs them
 //	start.go           12 which containers may start now, and what follows from each start; the
 //	                      start itself is package container/start
