@@ -177,7 +177,7 @@ func TestHandlersWithoutASpec(t *testing.T) {
 		log   string
 	}{
 		"a handler":         {listed, runtime.ContainerRunning, 30 * time.Second, []string{"left"}, append([]string{"0 deadline 30"}, append(ran[:2:2], "0 list", ran[2])...), ""},
-		"a malformed one":   {listed, runtime.ContainerRunning, 30 * time.Second, []string{"bad"}, []string{"0 deadline 30", "0 list"}, `"a preStop handler is skipped" "error"="hook: annotation`},
+		"a malformed one":   {listed, runtime.ContainerRunning, 30 * time.Second, []string{"bad"}, []string{"0 deadline 30", "0 list"}, `"a preStop handler is skipped" "error"="handler: annotation`},
 		"no list":           {broken, runtime.ContainerRunning, 30 * time.Second, []string{"left"}, []string{"0 deadline 30", "0 list"}, `"preStop handlers of containers without a spec are skipped"`},
 		"no time":           {listed, runtime.ContainerRunning, 0, []string{"left"}, nil, ""},
 		"in the spec":       {nil, runtime.ContainerRunning, 30 * time.Second, []string{"b"}, nil, ""},
