@@ -46,8 +46,8 @@ func (k Keyring) GoString() string { return k.String() }
 const maxKeyring = 8 << 20
 
 // New reads pull secrets with the types kubernetes.io/dockerconfigjson and
-// kubernetes.io/dockercfg; it ignores a secret with neither key. The error names the secret, key
-// and registry that cannot be read, and never quotes their contents. newKeyring does not retain or
+// kubernetes.io/dockercfg; it ignores a secret with another type, or without data. The error names the secret, key
+// and registry that cannot be read, and never quotes their contents. New does not retain or
 // modify the secrets.
 func New(secrets []v1.Secret) (Keyring, error) {
 	var k Keyring
@@ -76,7 +76,7 @@ type dockerAuths map[string]struct {
 func (k *Keyring) add(secret *v1.Secret) error {
 	var auths dockerAuths
 	key := v1.DockerConfigJsonKey
-	if data, ok := secret.Data[key]; ok {
+	if data := dataOf(secret, key, v1.SecretTypeDockerConfigJson); len(data) > 0 {
 		var config struct {
 			Auths dockerAuths `json:"auths"`
 		}
@@ -84,7 +84,7 @@ func (k *Keyring) add(secret *v1.Secret) error {
 			return secretError(secret, key, errors.New("is not the JSON of a Docker configuration"))
 		}
 		auths = config.Auths
-	} else if data, ok := secret.Data[v1.DockerConfigKey]; ok {
+	} else if data := dataOf(secret, v1.DockerConfigKey, v1.SecretTypeDockercfg); len(data) > 0 {
 		key = v1.DockerConfigKey
 		if unmarshal(data, &auths) != nil {
 			return secretError(secret, key, errors.New("is not the JSON of a Docker configuration"))
@@ -103,6 +103,16 @@ func (k *Keyring) add(secret *v1.Secret) error {
 		if c.login() != (login{}) { // the login is in a credential helper, not in a secret
 			k.entries = append(k.entries, &entry{location(registry), secret.Annotations[AnnotationRepository], c})
 		}
+	}
+	return nil
+}
+
+// dataOf returns a key's data if the secret has the type that belongs to the key, or a node's, or none, as a program may leave it
+// out. A kubelet, too, ignores other types and empty data.
+func dataOf(secret *v1.Secret, key string, of v1.SecretType) []byte {
+	switch secret.Type {
+	case of, SecretTypeNode, "":
+		return secret.Data[key]
 	}
 	return nil
 }

@@ -198,6 +198,19 @@ func TestG6_PullSecretsAsToolsWriteThem(t *testing.T) {
 	}
 }
 
+// A secret that is not for registries, or that is still empty, keeps no pod from its image.
+func TestG6_OtherSecretsAreIgnored(t *testing.T) {
+	for name, secret := range map[string]v1.Secret{
+		"Opaque":                {Type: v1.SecretTypeOpaque, Data: map[string][]byte{v1.DockerConfigJsonKey: []byte("none")}},
+		"key of the other type": {Type: v1.SecretTypeDockercfg, Data: map[string][]byte{v1.DockerConfigJsonKey: []byte("none")}},
+		"empty":                 {Type: v1.SecretTypeDockerConfigJson, Data: map[string][]byte{v1.DockerConfigJsonKey: nil}},
+	} {
+		if k, err := New([]v1.Secret{secret}); err != nil || len(k.Lookup("r.io/a")) > 0 {
+			t.Errorf("%s: %v, %v", name, k, err)
+		}
+	}
+}
+
 func TestBrokenSecretsAreNamedAndNotQuoted(t *testing.T) {
 	for name, data := range map[string]map[string][]byte{
 		"not JSON":   {v1.DockerConfigJsonKey: []byte(`hunter2`)},
