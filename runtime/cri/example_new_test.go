@@ -12,7 +12,9 @@ import (
 )
 
 // local is a runtime in the same process. It embeds the interface, so that it needs only the methods that are called.
-type local struct{ runtimeapi.RuntimeServiceClient }
+type local struct {
+	runtimeapi.RuntimeServiceClient
+}
 
 func (local) ListPodSandbox(context.Context, *runtimeapi.ListPodSandboxRequest, ...grpc.CallOption) (*runtimeapi.ListPodSandboxResponse, error) {
 	return &runtimeapi.ListPodSandboxResponse{Items: []*runtimeapi.PodSandbox{{Id: "s0"}}}, nil
