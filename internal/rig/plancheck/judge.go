@@ -121,6 +121,8 @@ func (p *pod) stop(id string, c *container) string {
 		return "belongs to no plan"
 	case p.starts(c), p.runsHook(id), p.stopping[id]:
 		return ""
+	case p.begun[id] && !p.begun["start "+c.name]: // a stop may take two calls, and delays only its own container
+		return ""
 	case p.plan.KillPod:
 		return p.enter(removing)
 	}
