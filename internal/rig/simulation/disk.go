@@ -154,6 +154,13 @@ func (d *disk) ListRecords(context.Context) ([]types.UID, error) {
 	return slices.Sorted(maps.Keys(d.records)), nil
 }
 
+func (d *disk) hasRecord(pod types.UID) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	_, ok := d.records[pod]
+	return ok
+}
+
 func (d *disk) makeLogs(pod types.UID) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

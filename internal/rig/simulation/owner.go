@@ -125,7 +125,7 @@ func (w *world) stop(o *owner, crash bool) {
 	o.agent.conn.Close()
 	o.agent.span.to, o.agent.span.readable = time.Now(), o.disk.readableFrom()
 	for uid := range o.disk.takeUnsaved() {
-		w.trace.loseRecord(uid)
+		w.trace.loseRecord(uid, !o.disk.hasRecord(uid))
 	}
 	o.agent = nil
 }

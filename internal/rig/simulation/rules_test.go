@@ -472,6 +472,19 @@ func TestNeverRunsButFailedToStart(t *testing.T) {
 	}
 }
 
+// The logs of a pod without a record may stay, those of a pod with a record that lacks something may not.
+func TestLogsOfAPodWithoutARecord(t *testing.T) {
+	for _, whole := range []bool{false, true} {
+		tr := one()
+		tr.pods["u"].removed, tr.logged = at(1), []types.UID{"u"}
+		tr.loseRecord("u", whole)
+		broken := slices.ContainsFunc(tr.result(0, false).Broken, func(b string) bool { return strings.HasPrefix(b, "R5") })
+		if broken == whole {
+			t.Errorf("whole record lost: %t, broken %t", whole, broken)
+		}
+	}
+}
+
 // An agent that has lost its records counts an exit in the runtime as the exit of a run. It reports no exit
 // of a container that the runtime does not have.
 func TestEndOfAContainerThatWasNeverStarted(t *testing.T) {

@@ -50,6 +50,8 @@ type trace struct {
 	// recordsLost are the times when an agent ended that could not write the whole record of a pod, or when an agent
 	// could not read it.
 	recordsLost map[types.UID][]time.Time
+	// unrecorded are the pods that had no record when an agent ended, because the disk had taken none.
+	unrecorded map[types.UID]bool
 	// away are the times in which the runtime was unavailable, in order.
 	away       []span
 	begin, end time.Time
@@ -167,7 +169,7 @@ func (tr *trace) called(all critest.Journal) {
 
 func newTrace() *trace {
 	return &trace{instances: map[string]*instance{}, pods: map[types.UID]*podSpan{}, met: map[string]int{}, quotas: map[string]int64{},
-		shown: map[string]time.Time{}, timeouts: map[int]int64{}, recordsLost: map[types.UID][]time.Time{}, stubborn: map[string]bool{}, slow: map[types.UID]time.Time{}}
+		shown: map[string]time.Time{}, timeouts: map[int]int64{}, recordsLost: map[types.UID][]time.Time{}, unrecorded: map[types.UID]bool{}, stubborn: map[string]bool{}, slow: map[types.UID]time.Time{}}
 }
 
 // observer is the trace's ear at one agent.
@@ -213,10 +215,13 @@ func (tr *trace) agentOf(pod *podSpan, at time.Time) *agentSpan {
 	return nil
 }
 
-// loseRecord records that the record of a pod is lost.
-func (tr *trace) loseRecord(pod types.UID) {
+// loseRecord records that the record of a pod is lost, as a whole or in part.
+func (tr *trace) loseRecord(pod types.UID, whole bool) {
 	tr.mu.Lock()
 	defer tr.mu.Unlock()
+	if whole {
+		tr.unrecorded[pod] = true
+	}
 	tr.recordsLost[pod] = append(tr.recordsLost[pod], time.Now())
 }
 

@@ -72,7 +72,7 @@ func live(t testing.TB, seed uint64) *trace {
 	w.say("model %d, rates %v and %v, delays up to %v", model, w.chaos.Rate, w.chaos.EventRate, w.chaos.MaxDelay)
 	w.trace.begin = time.Now()
 	for _, o := range w.owners {
-		o.disk.blind = w.trace.loseRecord
+		o.disk.blind = func(pod types.UID) { w.trace.loseRecord(pod, false) }
 	}
 	for _, o := range w.owners {
 		w.start(o)
