@@ -207,6 +207,7 @@ func (w *world) exit() {
 func (w *world) prune() {
 	if p := w.some(func(p critest.Process) bool { return !p.Ended.IsZero() && w.has(p) }); p != nil {
 		w.say("prune %s %s %d", p.PodUID, p.Container, p.Attempt)
+		w.trace.pruned[types.UID(p.PodUID)+"/"+types.UID(p.Container)]++
 		_ = w.rt.Remove(p.ContainerID) // it may have been removed already
 	}
 }

@@ -153,7 +153,8 @@ const mostStarts = 5
 // spaced judges the restarts of failing containers. A change of the pod, the loss of its sandbox and
 // a restart by restart rules are no failures. A clock that is set forward ends a back-off. A start that failed
 // before the container ran is no restart: the first such failure because the runtime is unavailable has no wait, again
-// after each success, and triesSpaced judges the others.
+// after each success, and triesSpaced judges the others. An end that was removed from the runtime before the agent saw it is
+// no failure that it could count.
 func (tr *trace) spaced(v *verdict) {
 	if tr.met["step clock"] > 0 {
 		return
@@ -171,9 +172,9 @@ func (tr *trace) spaced(v *verdict) {
 			}
 			key := c.Container + c.SandboxID + a.from.String()
 			starts[key] = append(starts[key], c.Start)
-			if n := len(starts[key]) - mostStarts; n > 0 {
+			if n := len(starts[key]) - mostStarts - tr.pruned[uid+"/"+types.UID(c.Container)]; n > 0 {
 				gap := c.Start.Sub(starts[key][n-1])
-				v.want(gap > time.Minute, "%v: start %d within %v", c, mostStarts+1, gap)
+				v.want(gap > time.Minute, "%v: start %d within %v", c, len(starts[key])-n+1, gap)
 			}
 		}
 	}

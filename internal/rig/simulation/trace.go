@@ -52,6 +52,8 @@ type trace struct {
 	recordsLost map[types.UID][]time.Time
 	// unrecorded are the pods that had no record when an agent ended, because the disk had taken none.
 	unrecorded map[types.UID]bool
+	// pruned counts the ends of a container, by UID and name, that were removed from the runtime: an agent may not have seen them.
+	pruned map[types.UID]int
 	// away are the times in which the runtime was unavailable, in order.
 	away       []span
 	begin, end time.Time
@@ -169,7 +171,7 @@ func (tr *trace) called(all critest.Journal) {
 
 func newTrace() *trace {
 	return &trace{instances: map[string]*instance{}, pods: map[types.UID]*podSpan{}, met: map[string]int{}, quotas: map[string]int64{},
-		shown: map[string]time.Time{}, timeouts: map[int]int64{}, recordsLost: map[types.UID][]time.Time{}, unrecorded: map[types.UID]bool{}, stubborn: map[string]bool{}, slow: map[types.UID]time.Time{}}
+		shown: map[string]time.Time{}, timeouts: map[int]int64{}, recordsLost: map[types.UID][]time.Time{}, unrecorded: map[types.UID]bool{}, pruned: map[types.UID]int{}, stubborn: map[string]bool{}, slow: map[types.UID]time.Time{}}
 }
 
 // observer is the trace's ear at one agent.
