@@ -66,6 +66,9 @@ func replay(ctx context.Context, l *invocation) error {
 	if err != nil {
 		return &failure{exitOther, "", err}
 	}
+	if pod != "" && decisions == 0 {
+		return &failure{exitOther, "get shows the names of pods.", fmt.Errorf("no decision about pod %q is recorded", pod)}
+	}
 	fmt.Fprintf(l.out, "%s, %d differ.\n", plural(decisions, "decision"), differ)
 	if differ > 0 {
 		return &failure{exitOther, "", errors.New("this version decides otherwise")}
