@@ -82,24 +82,12 @@ func (c *costs) intercept(ctx context.Context, method string, req, reply any, cc
 // The work of an agent is that of testdata/costs.txt. A change that adds work edits the file, and its author sees what the
 // change costs. The parts that measure this machine are off: eviction, and the garbage collection of images.
 func TestCosts(t *testing.T) {
-	compareCosts(t, "testdata/costs.txt", costsOf, 1, 100)
-}
-
-// PODSYNC_COSTS=1 counts the work for 10,000 pods, too, which takes a minute.
-func TestCostsOfManyPods(t *testing.T) {
-	if os.Getenv("PODSYNC_COSTS") == "" {
-		t.Skip("PODSYNC_COSTS is not set")
-	}
-	compareCosts(t, "testdata/costs-10000.txt", restCostsOf, 10000)
-}
-
-func compareCosts(t *testing.T, file string, costsOf func(t *testing.T, n *node, root string, pods int) string, counts ...int) {
-	t.Helper()
 	var seen strings.Builder
-	for _, pods := range counts {
+	for _, pods := range []int{1, 100} {
 		root := t.TempDir()
 		inBubble(t, critest.Config{LogsRoot: filepath.Join(root, "logs")}, func(t *testing.T, n *node) { seen.WriteString(costsOf(t, n, root, pods)) })
 	}
+	const file = "testdata/costs.txt"
 	if *rewrite {
 		if err := os.WriteFile(file, []byte(seen.String()), 0o644); err != nil {
 			t.Fatal(err)
@@ -110,7 +98,7 @@ func compareCosts(t *testing.T, file string, costsOf func(t *testing.T, n *node,
 		t.Fatal(err)
 	}
 	if seen.String() != string(want) {
-		t.Errorf("%s has other counts (go test ./syncpod/agent -run Costs -rewrite records these):\n%s", file, seen.String())
+		t.Errorf("%s has other counts (go test ./syncpod/agent -run TestCosts -rewrite records these):\n%s", file, seen.String())
 	}
 }
 
@@ -197,16 +185,5 @@ func costsOf(t *testing.T, node *node, root string, pods int) string {
 	// How often the runtime is listed during a stop depends on the order in which goroutines see the end of the container.
 	n.counts.drop("ListContainers", "ListPodSandbox", "entries of lists")
 	n.report("one pod is removed")
-	return n.text.String()
-}
-
-// restCostsOf returns the counts of pods that have been started at once: what their start costs depends on the order of its
-// calls.
-func restCostsOf(t *testing.T, node *node, root string, pods int) string {
-	n := newCosted(node, root, pods)
-	a := n.start(t)
-	n.set(t, n.pods...)
-	n.idleHour()
-	n.nextAgent(t, a)
 	return n.text.String()
 }
