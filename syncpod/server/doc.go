@@ -37,6 +37,9 @@
 // each stream, as a CRI runtime does, and a [StreamPods] that finds containers. It is a kubelet's handlers for these paths without
 // authentication: its caller authenticates, and passes the user with [WithUser]. Protocols, limits and log lines are those below.
 //
+// A backend without a streaming server serves its streams in process, with [HandlerTransport] and a handler such as the
+// streaming.Server of k8s.io/cri-streaming, which calls Go functions of the backend for exec, attach and port-forward.
+//
 // # Figures
 //
 // Package stats reads the usage of node, pods and containers on request, and the result is shared
@@ -82,7 +85,7 @@
 //	auth.go     authentication and authorization; origin.go pages of other sites; unix.go, unix_linux.go, unix_other.go a local socket
 //	pods.go     resolves pods and instances, and lists pods
 //	logs.go     logs; query.go the options in a URL; ended.go waits for the end of a container
-//	streamer.go Streams, and what it shares with a Server
+//	streamer.go Streams, and what it shares with a Server; inprocess.go a streaming server in the same process
 //	stream.go   exec, attach, port-forward; proxy.go proxies the connection; spdy.go requests
 //	            SPDY, and tunnels it in messages; translate.go translates the streams of a process
 //	streams.go  limits and idle timeout of streams, and their log lines

@@ -78,7 +78,7 @@ type Config struct {
 	// Default 4 h.
 	StreamIdleTimeout time.Duration
 	// StreamTransport connects to the runtime's streaming server. Default: TCP, and TLS with any
-	// certificate, because runtimes create their own.
+	// certificate, because runtimes create their own. HandlerTransport connects to a handler in this process.
 	StreamTransport http.RoundTripper
 	// Log receives a line at the start and end of each stream, with the user, its address, the
 	// verb, the pod and the container, but not the command. For other requests, rejected requests,

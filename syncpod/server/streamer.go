@@ -19,7 +19,7 @@ import (
 )
 
 // StreamRuntime returns Stream URLs, as a CRI runtime does. A backend that is no runtime serves the URLs with the
-// streaming server of k8s.io/cri-streaming, or any other server of the protocols.
+// streaming server of k8s.io/cri-streaming, or any other server of the protocols, and may do so in process: [HandlerTransport].
 type StreamRuntime interface {
 	Exec(context.Context, *runtimeapi.ExecRequest, ...grpc.CallOption) (*runtimeapi.ExecResponse, error)
 	Attach(context.Context, *runtimeapi.AttachRequest, ...grpc.CallOption) (*runtimeapi.AttachResponse, error)

@@ -27,6 +27,7 @@ var waysIn = []wayIn{
 	{"syncpod/probe/checker.go", "", `Dial`, "a dial that fails has the text of the system"},
 	{"syncpod/credentialprovider/plugin.go", "", `Its errors contain nothing of the output`, "errors contain nothing of the output"},
 	{"syncpod/server/streamer.go", "syncpod/server/proxy.go", `foreign\.`, "refusals of the runtime's streaming server"},
+	{"syncpod/server/inprocess.go", "syncpod/server/proxy.go", `foreign\.`, "refusals of a streaming server in the same process"},
 	{"runtime/websocket/handshake.go", "", `io\.LimitReader`, "a client for tests and programs; the server has no use for it"},
 	{"modules/csi/driver.go", "", `foreign\.Cut`, "errors of drivers"},
 	{"modules/csi/disk.go", "", `foreign\.CutText`, "outputs of programs that read disks"},

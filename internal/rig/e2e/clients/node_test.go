@@ -96,6 +96,21 @@ func withStreams(client *cri.Client, streams streaming.Server) *cri.Client {
 	return &cri.Client{RuntimeServiceClient: otherStreams{client, streams}, ImageServiceClient: client}
 }
 
+// inProcess returns a node on critest whose streams are served by functions in the same process.
+func inProcess(t *testing.T) *node {
+	t.Helper()
+	_, conn := critest.Start(t, critest.Config{Programs: map[string]critest.Program{"httpd": httpd}})
+	client := cri.NewClient(conn)
+	config := streaming.DefaultConfig
+	config.BaseURL = &url.URL{Scheme: "http", Host: "in-process"}
+	streams, err := streaming.NewServer(config, process{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return serve(t, client, server.Config{Client: withStreams(client, streams), StreamTransport: server.HandlerTransport(streams)},
+		"registry.test/app:1", t.TempDir())
+}
+
 func (s otherStreams) Exec(_ context.Context, req *runtimeapi.ExecRequest, _ ...grpc.CallOption) (*runtimeapi.ExecResponse, error) {
 	return s.streams.GetExec(req)
 }

@@ -42,7 +42,7 @@ func execPath(script string, options string) string {
 
 // nodes returns the nodes that support SPDY, as runtimes do.
 func nodes(t *testing.T) map[string]func(*testing.T) *node {
-	all := map[string]func(*testing.T) *node{"critest": inMemory, "streaming server": withSPDY}
+	all := map[string]func(*testing.T) *node{"critest": inMemory, "streaming server": withSPDY, "functions in process": inProcess}
 	maps.Copy(all, onRuntimes(t))
 	return all
 }
