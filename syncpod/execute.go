@@ -66,7 +66,7 @@ func (w *work) stopAll(ctx context.Context, why string) bool {
 	w.log(w.pod).Info("stopping pod", "reason", why)
 	deadline := w.memory.killBy(memory.AllOfPod, lifecycle.PodGrace(w.pod, nil))
 	err := w.syncer.stopper.KillPod(ctx, lifecycle.Pod{Spec: w.pod, Status: w.status, Memory: w.syncer.stopMemory(w.memory), Deadline: deadline})
-	err = w.memory.secrets.redactErrorOf(err, containersOf(w.pod))
+	err = w.memory.secrets.redactErrorOfPod(err, w.pod)
 	if err == nil {
 		w.memory.do(func(p *memory.Pod) { p.Kills.End(func(string) bool { return false }) })
 	} else {

@@ -117,24 +117,34 @@ func (s *podSecrets) redactError(err error) error {
 // redactErrorOf is redactError for an error of an operation on these containers. It withholds the text of the runtime if
 // a value may be in it that this agent does not know.
 func (s *podSecrets) redactErrorOf(err error, specs iter.Seq[*v1.Container]) error {
-	of, fromRuntime := errors.AsType[*cri.Error](err)
-	if !fromRuntime {
-		return s.redactError(err)
-	}
 	for spec := range specs {
 		if usesSecrets(spec) && !s.isResolved(spec.Name) {
-			return &redactedError{of.Class.Error() + ": " + foreign.Withheld, err}
+			err = withheld(err)
+			break
 		}
 	}
 	return s.redactError(err)
 }
 
-// containersOf returns the containers of a pod, none of a pod without a spec.
+// redactErrorOfPod is redactErrorOf for all containers of a pod. The values of a pod without a spec are unknown.
+func (s *podSecrets) redactErrorOfPod(err error, pod *v1.Pod) error {
+	if pod == nil {
+		return s.redactError(withheld(err))
+	}
+	return s.redactErrorOf(err, containersOf(pod))
+}
+
+// withheld returns err, or if the runtime has returned it an error of the same class without its text.
+func withheld(err error) error {
+	if of, fromRuntime := errors.AsType[*cri.Error](err); fromRuntime {
+		return &redactedError{cri.Withhold(of).Error(), err}
+	}
+	return err
+}
+
+// containersOf returns the containers of a pod.
 func containersOf(pod *v1.Pod) iter.Seq[*v1.Container] {
 	return func(yield func(*v1.Container) bool) {
-		if pod == nil {
-			return
-		}
 		for spec := range runtime.AllContainers(pod) {
 			if !yield(spec) {
 				return

@@ -149,3 +149,39 @@ func TestTextOfAnEarlierAgentIsWithheld(t *testing.T) {
 		}
 	})
 }
+
+// The next agent does not know the values in what a runtime says when it does not stop the containers of an earlier one. Of a pod
+// without a spec it does not know whether there are any.
+func TestTextOfAStopByTheNextAgentIsWithheld(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		last := new(string)
+		client := func(fails string) func(*syncpod.Config) {
+			return func(c *syncpod.Config) {
+				n.Client = cri.NewClient(repeating{n.conn, fails, &sync.Mutex{}, last})
+				c.Client, c.Parts.Statuses = n.Client, n.Reader()
+				c.Objects.Sources = env.Sources{Secrets: oneSecret("hunter2")}
+			}
+		}
+		n.restart(client(""))
+		pod := withSecret(false)
+		n.sync(pod)
+		if !strings.Contains(*last, "hunter2") {
+			t.Fatalf("the command is %s", *last)
+		}
+		n.restart(client("StopContainer"))
+		for name, stop := range map[string]func(context.Context) error{
+			"with a spec": func(ctx context.Context) error { return n.SyncTerminatingPod(ctx, syncpod.Termination{Pod: pod}) },
+			"without a spec": func(ctx context.Context) error {
+				return n.SyncTerminatingRuntimePod(ctx, syncpod.RuntimePod{UID: podUID})
+			},
+		} {
+			err := stop(t.Context())
+			if text := fmt.Sprintf("%v %+v %#v %v", err, err, errors.Unwrap(err), n.events.all); strings.Contains(text, "hunter2") || !strings.Contains(text, foreign.Withheld) {
+				t.Errorf("%s: %s, want the text withheld", name, text)
+			}
+		}
+		if events := strings.Join(n.events.all, "\n"); !strings.Contains(events, foreign.Withheld) {
+			t.Errorf("events %s, want one without the text", events)
+		}
+	})
+}

@@ -74,7 +74,7 @@ func (s *Syncer) SyncTerminatingPod(ctx context.Context, t Termination) error {
 	m.do(func(p *podmemory.Pod) { p.Evict(t.Evicted.problem(), t.Disruption) })
 	e := ending{syncer: s, pod: t.Pod, memory: m, status: t.Status, deadline: m.hasten(deadline)}
 	if err := e.run(ctx); err != nil {
-		return fmt.Errorf("syncpod: end pod %s: %w", podref.Name(t.Pod), m.secrets.redactErrorOf(err, containersOf(t.Pod)))
+		return fmt.Errorf("syncpod: end pod %s: %w", podref.Name(t.Pod), m.secrets.redactErrorOfPod(err, t.Pod))
 	}
 	s.log(t.Pod).Info("pod ended")
 	return nil
@@ -101,7 +101,7 @@ func (s *Syncer) SyncTerminatingRuntimePod(ctx context.Context, p RuntimePod) er
 	m := s.remember(ctx, p.UID)
 	e := ending{syncer: s, memory: m, status: p.Status, deadline: m.hasten(time.Now().Add(lifecycle.PodGrace(nil, nil)))}
 	if err := e.run(ctx); err != nil {
-		return fmt.Errorf("syncpod: end pod %s/%s (%s): %w", p.Namespace, p.Name, p.UID, m.secrets.redactError(err))
+		return fmt.Errorf("syncpod: end pod %s/%s (%s): %w", p.Namespace, p.Name, p.UID, m.secrets.redactErrorOfPod(err, nil))
 	}
 	s.config.Log.Info("unknown pod ended", "pod", p.Namespace+"/"+p.Name, "podUID", p.UID)
 	if !p.Keep {
@@ -174,6 +174,7 @@ func (e *ending) stop(ctx context.Context) (*report, error) {
 	if alive {
 		err = errStillRunning
 	}
+	err = e.memory.secrets.redactErrorOfPod(err, e.pod)
 	if err != nil && ctx.Err() == nil {
 		e.syncer.eventf(podref.Pod(e.pod), v1.EventTypeWarning, EventFailedKillPod, "error killing pod: %s", withoutIDs(err, idNames(e.status)...))
 	}

@@ -92,6 +92,17 @@ func Classify(err error) error {
 	return &Error{Class: class, Holder: foreign.Word(holder), Err: boundText(err)}
 }
 
+// Withhold returns an error of err's class without the runtime's text. Use it where the text may repeat secrets that the
+// caller does not know.
+func Withhold(err error) error {
+	if err = Classify(err); err == nil {
+		return nil
+	}
+	class, _ := errors.AsType[Class](err)
+	text := class.Error() + ": " + foreign.Withheld
+	return &Error{Class: class, Err: foreign.ErrorWith(err, func(string) string { return text })}
+}
+
 // Ambiguous reports whether err leaves the call's outcome unknown: the call may have had its
 // effect, or may still have it. Only the runtime shows which.
 func Ambiguous(err error) bool {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"testing"
 
 	"google.golang.org/grpc/codes"
@@ -131,5 +132,25 @@ func TestE6_UnsupportedIsUnimplemented(t *testing.T) {
 		if got := Classify(err); !errors.Is(got, ErrUnimplemented) || errors.Is(got, ErrUnknown) {
 			t.Errorf("Classify(%v) = %#v, want %v", err, got, ErrUnimplemented)
 		}
+	}
+}
+
+// Neither the text of an error nor that of an error that it wraps is kept. Its class, and a context's end, are.
+func TestWithhold(t *testing.T) {
+	if err := Withhold(nil); err != nil {
+		t.Error(err)
+	}
+	for _, original := range []error{
+		status.Error(codes.PermissionDenied, "exec hunter2"), &Error{Class: ErrPermission, Holder: "hunter2", Err: errors.New("hunter2")},
+		fmt.Errorf("hunter2: %w", ErrPermission),
+	} {
+		err := Withhold(original)
+		e, ok := errors.AsType[*Error](err)
+		if text := fmt.Sprintf("%v %#v %#v", err, e, e.Err); !ok || strings.Contains(text, "hunter2") || !errors.Is(err, ErrPermission) {
+			t.Errorf("%s of %v, want the class alone", text, original)
+		}
+	}
+	if err := Withhold(fmt.Errorf("hunter2: %w", context.Canceled)); !errors.Is(err, context.Canceled) || !errors.Is(err, ErrCanceled) {
+		t.Errorf("%v, want the end of a context", err)
 	}
 }

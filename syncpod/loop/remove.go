@@ -107,11 +107,11 @@ func (r remover) removeSandboxes(ctx context.Context, status *runtime.PodStatus)
 	for _, sb := range status.Sandboxes {
 		if !slices.Contains(stopped, sb.ID) {
 			if err := r.config.Sync.Parts.Sandboxes.Stop(ctx, sb.ID); err != nil {
-				return fmt.Errorf("pod %s: %w", status.UID, err)
+				return fmt.Errorf("stop sandbox %s of pod %s: %w", sb.ID, status.UID, cri.Withhold(err))
 			}
 		}
 		_, err := r.config.Client.RemovePodSandbox(ctx, &runtimeapi.RemovePodSandboxRequest{PodSandboxId: sb.ID})
-		if err := cri.IgnoreNotFound(err); err != nil {
+		if err := cri.Withhold(cri.IgnoreNotFound(err)); err != nil { // no memory of the pod has its values any more
 			return fmt.Errorf("sandbox %s of pod %s: %w", sb.ID, status.UID, err)
 		}
 	}

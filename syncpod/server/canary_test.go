@@ -136,6 +136,19 @@ func TestCanaryIsFoundNowhere(t *testing.T) {
 				t.Fatal(err)
 			}
 		}},
+		"remove": {fails: []string{"RemoveContainer", "RemovePodSandbox"}, after: func(t *testing.T, pod *v1.Pod, pods *source.Push) {
+			for _, version := range []string{"2", "3", "4"} {
+				pod = pod.DeepCopy()
+				pod.Spec.Containers[0].Image = "registry.test/app:" + version
+				if err := pods.Set(pod); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(2 * time.Minute)
+			}
+			if err := pods.Set(); err != nil {
+				t.Fatal(err)
+			}
+		}},
 		"resize": {fails: []string{"UpdateContainerResources"}, change: func(p *v1.Pod) {
 			p.Spec.Containers[0].Resources.Requests = v1.ResourceList{v1.ResourceCPU: resource.MustParse("100m")}
 		}, after: func(t *testing.T, pod *v1.Pod, pods *source.Push) {
