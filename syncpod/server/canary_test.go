@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	goruntime "runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -23,12 +24,15 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	k8sruntime "k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/container/env"
+	"github.com/podsync/podsync/syncpod/credentialprovider"
+	"github.com/podsync/podsync/syncpod/device"
 	"github.com/podsync/podsync/syncpod/resize"
 	"github.com/podsync/podsync/syncpod/server"
 	"github.com/podsync/podsync/syncpod/source"
@@ -100,17 +104,71 @@ func (s canarySecrets) PullSecrets(ctx context.Context, pod *v1.Pod) ([]v1.Secre
 	return []v1.Secret{*secret}, err
 }
 
+// chattyDevices is an allocator whose plugin repeats the variables of the container in its error.
+type chattyDevices struct{}
+
+func (chattyDevices) Allocate(context.Context, *v1.Pod, *v1.Container) (device.Allocation, error) {
+	return device.Allocation{}, status.Errorf(codes.Unknown, "vendor-hook: app: PW=%s", canary)
+}
+
+func (chattyDevices) Release(context.Context, types.UID) error { return nil }
+
+func canaryDevices(t *testing.T, dir string) syncpod.Devices {
+	t.Helper()
+	keeper, err := device.New(device.Config{State: filepath.Join(dir, "devices"), Allocator: chattyDevices{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return keeper
+}
+
+// canaryPlugin is a plugin for credentials, whose script can read files with the canary and with a response that has it.
+func canaryPlugin(t *testing.T, script func(dir string) string) syncpod.PullSecrets {
+	t.Helper()
+	if goruntime.GOOS == "windows" {
+		t.Skip("the plugin is a shell script")
+	}
+	dir := t.TempDir()
+	login := map[string]any{"registry.test": map[string]string{"username": "user", "password": canary}}
+	response, err := json.Marshal(map[string]any{"kind": "CredentialProviderResponse", "apiVersion": "credentialprovider.kubelet.k8s.io/v1", "cacheKeyType": "Registry", "auth": login})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{
+		"canary": canary, "response": string(response), "plugin": "#!/bin/sh\n" + script(dir) + "\n",
+		"config": "apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n" +
+			"- {name: plugin, matchImages: [registry.test], defaultCacheDuration: 1h, apiVersion: credentialprovider.kubelet.k8s.io/v1}\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	provider, err := credentialprovider.New(credentialprovider.Config{File: filepath.Join(dir, "config"), BinDir: dir, Env: []string{"PATH=" + os.Getenv("PATH")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return provider
+}
+
 // The value of a Secret goes through each path that fails, and is found nowhere afterwards.
 func TestCanaryIsFoundNowhere(t *testing.T) {
 	exec := &v1.ExecAction{Command: []string{"check"}}
 	for name, tt := range map[string]struct {
 		fails  []string
 		change func(*v1.Pod)
+		plugin func(dir string) string                            // the script of a plugin for credentials
+		device bool                                               // a device plugin fails
 		after  func(t *testing.T, pod *v1.Pod, pods *source.Push) // once the pod has run for a while
 	}{
 		"create": {fails: []string{"CreateContainer"}},
 		"start":  {fails: []string{"StartContainer"}},
 		"pull":   {fails: []string{"PullImage"}},
+		"device": {device: true},
+		"credentials": {plugin: func(dir string) string {
+			return "cat " + dir + "/canary >&2; cat " + dir + "/canary; exit 3"
+		}},
+		"credentials that are malformed": {plugin: func(dir string) string { return "cat " + dir + "/canary" }},
+		"credentials that are refused":   {fails: []string{"PullImage"}, plugin: func(dir string) string { return "cat " + dir + "/response" }},
 		"postStart": {fails: []string{"ExecSync"}, change: func(p *v1.Pod) {
 			p.Spec.Containers[0].Lifecycle = &v1.Lifecycle{PostStart: &v1.LifecycleHandler{Exec: exec}}
 		}},
@@ -193,6 +251,12 @@ func TestCanaryIsFoundNowhere(t *testing.T) {
 							fmt.Fprintf(&events, "%s %s %s\n", kind, reason, fmt.Sprintf(format, args...))
 						}),
 					},
+				}
+				if tt.plugin != nil {
+					config.Sync.Objects.PullSecrets = canaryPlugin(t, tt.plugin)
+				}
+				if tt.device {
+					config.Sync.Extensions.Devices = canaryDevices(t, dir)
 				}
 				history.Observe(&config)
 				a, err := agent.New(config)
@@ -285,6 +349,12 @@ func TestCanaryIsFoundNowhere(t *testing.T) {
 							break
 						}
 					}
+				}
+				if tt.device && !strings.Contains(where["events"], "vendor-hook") {
+					t.Error("the failure of the device plugin was not reported")
+				}
+				if tt.plugin != nil && len(tt.fails) == 0 && !strings.Contains(where["log"]+where["events"], `credential provider "plugin"`) && !strings.Contains(where["log"]+where["events"], `credential provider \"plugin\"`) {
+					t.Error("the failure of the plugin was not reported")
 				}
 				if len(tt.fails) > 0 && name != "exec" && !strings.Contains(where["log"]+where["events"]+where["/pods"], "redacted]") && !strings.Contains(where["log"]+where["events"], "app") {
 					t.Error("the failure was not reported at all")
