@@ -194,6 +194,79 @@ func TestReportsAreBounded(t *testing.T) {
 	}
 }
 
+// rawCodec sends bytes as they are.
+type rawCodec struct{}
+
+func (rawCodec) Name() string                  { return "proto" }
+func (rawCodec) Marshal(v any) ([]byte, error) { return v.([]byte), nil }
+func (rawCodec) Unmarshal([]byte, any) error   { return nil }
+
+// serveRaw serves a plugin of a resource whose reports are the given message, and registers it.
+func (r *rig) serveRaw(resource string, report []byte) {
+	r.t.Helper()
+	p := r.plugin(resource)
+	listener, err := net.Listen("unix", filepath.Join(r.dir, p.endpoint))
+	must(r.t, err)
+	server := grpc.NewServer(grpc.ForceServerCodec(rawCodec{}), grpc.UnknownServiceHandler(func(_ any, stream grpc.ServerStream) error {
+		if method, _ := grpc.MethodFromServerStream(stream); strings.HasSuffix(method, "/GetDevicePluginOptions") {
+			return stream.SendMsg([]byte{})
+		}
+		if err := stream.SendMsg(report); err != nil {
+			return err
+		}
+		<-stream.Context().Done()
+		return nil
+	}))
+	go func() { _ = server.Serve(listener) }()
+	r.t.Cleanup(server.Stop)
+	must(r.t, p.register(pluginapi.Version))
+}
+
+// Plugins whose reports are not UTF-8, no message or too large are disconnected. Devices with long IDs are left out. A plugin that
+// answers no Allocate delays its own containers. Another plugin's devices are given meanwhile.
+func TestHostilePluginsDelayNoOthers(t *testing.T) {
+	r := newRig(t)
+	for name, report := range map[string][]byte{
+		"utf8":    {0x0a, 4, 0x0a, 2, 0xff, 0xfe}, // a device with an ID of two bytes
+		"garbage": []byte(strings.Repeat("\xff", 100)),
+		"huge":    []byte(strings.Repeat("x", maxAnswer+1)),
+	} {
+		resource := "vendor.test/" + name
+		r.serveRaw(resource, report)
+		eventually(t, name+" is disconnected", func() bool {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			return r.plugins[resource] == nil
+		})
+		r.counts(resource, 0, 0)
+	}
+	hangs, release := r.plugin(card), make(chan struct{})
+	begun := make(chan struct{})
+	hangs.allocate = func([]string) (*pluginapi.AllocateResponse, error) {
+		close(begun)
+		<-release
+		return nil, errors.New("released")
+	}
+	hangs.start("a", strings.Repeat("x", maxID+1), strings.Repeat("y", maxID))
+	r.counts(card, 2, 2)
+	ended := make(chan error, 1)
+	go func() {
+		_, err := r.allocate(podOf("waits", map[string]int64{card: 1}), "app")
+		ended <- err
+	}()
+	<-begun
+	r.plugin(port).start("p")
+	r.counts(port, 1, 1)
+	r.given(podOf("web", map[string]int64{port: 1}), "app", port, "p")
+	if len(ended) > 0 {
+		t.Errorf("the plugin has answered: %v", <-ended)
+	}
+	close(release)
+	if err := <-ended; err == nil || !strings.Contains(err.Error(), "released") {
+		t.Errorf("%v, want the plugin's error", err)
+	}
+}
+
 // The number of items that a plugin assigns to a container is limited.
 func TestAnswersOfPluginsAreBounded(t *testing.T) {
 	r := newRig(t)

@@ -38,6 +38,9 @@ const (
 	maxText = 1024
 	// maxResources is the maximum number of resources, including those of disconnected plugins: the Node lists all of them.
 	maxResources = 256
+	// maxID is the maximum length of a device's ID in bytes: the status of a pod has the IDs of its devices, and an API server
+	// rejects one that is too large.
+	maxID = 1 << 10
 	// maxDevices is the maximum number of devices of one plugin, maxNodes the maximum number of NUMA nodes of a device, and
 	// maxItems the maximum number of items in a plugin's answer to Allocate for one container.
 	maxDevices, maxNodes, maxItems = 1 << 16, 8, 4096

@@ -102,10 +102,14 @@ func (m *Manager) watch(ctx context.Context, p *plugin) error {
 // report records the plugin's devices.
 func (m *Manager) report(p *plugin, reported []*pluginapi.Device) {
 	var all []ledger.Device
-	nameless := 0
+	nameless, long := 0, 0
 	for _, d := range reported {
-		if d.GetID() == "" {
+		switch n := len(d.GetID()); {
+		case n == 0:
 			nameless++
+			continue
+		case n > maxID:
+			long++
 			continue
 		}
 		if len(all) == maxDevices {
@@ -121,6 +125,9 @@ func (m *Manager) report(p *plugin, reported []*pluginapi.Device) {
 	}
 	if nameless > 0 {
 		m.config.Log.Info("devices without an ID are left out", "resource", p.resource, "devices", nameless)
+	}
+	if long > 0 {
+		m.config.Log.Info("devices with long IDs are left out", "resource", p.resource, "devices", long, "limit", maxID)
 	}
 	m.update(p, func() []types.UID { return m.ledger.Report(p.resource, all) })
 	if err := m.saveKnown(); err != nil {

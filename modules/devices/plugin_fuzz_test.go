@@ -47,7 +47,7 @@ func FuzzReport(f *testing.F) {
 		distinct := map[string]bool{}
 		for i, id := range strings.Split(ids, " ") {
 			reported = append(reported, &pluginapi.Device{ID: id, Health: []string{health, other}[i%2], Topology: &pluginapi.TopologyInfo{Nodes: []*pluginapi.NUMANode{nil, {ID: int64(i)}}}})
-			distinct[id] = id != ""
+			distinct[id] = id != "" && len(id) <= maxID
 		}
 		maps.DeleteFunc(distinct, func(_ string, is bool) bool { return !is })
 		m.report(p, append(reported, nil))
