@@ -39,8 +39,9 @@ type DesiredConfig struct {
 // what is removed, or was never desired, is stopped and removed. In a kubelet these are HandlePodAdditions, HandlePodUpdates,
 // HandlePodRemoves and HandlePodCleanups. Create it with NewDesired.
 //
-// The Syncer calls Stopped when it has stopped a pod, and Forgotten when nothing of a pod is left. Methods may be called
-// concurrently, at any time.
+// The caller passes pods with the API's defaults, and calls Changed when a pod has changed in the runtime, for example from a
+// pleg.Watcher. Its Syncer calls Stopped when it has stopped a pod, Look at the end of SyncTerminatedPod, so that a pod that is not
+// desired is removed, and Forgotten when nothing of a pod is left. Methods may be called concurrently, at any time.
 type Desired struct {
 	config DesiredConfig
 	wake   chan struct{}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -15,7 +14,6 @@ import (
 	grpcstatus "google.golang.org/grpc/status"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podsync/podsync/actions"
@@ -26,12 +24,9 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest/faults"
 	"github.com/podsync/podsync/runtime/image"
 	"github.com/podsync/podsync/sandbox"
-	"github.com/podsync/podsync/syncpod"
-	"github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/container"
 	"github.com/podsync/podsync/syncpod/container/start"
 	"github.com/podsync/podsync/syncpod/podspec"
-	"github.com/podsync/podsync/syncpod/source"
 )
 
 // An own is an agent of the embedder: it decides with Decide, and carries out the parts of a plan that it needs.
@@ -204,82 +199,4 @@ func TestClients(t *testing.T) {
 	if wrapped.calls == 0 {
 		t.Error("the wrapper is not called")
 	}
-}
-
-// reports has the last status of each pod.
-type reports struct {
-	mu   sync.Mutex
-	last map[types.UID]v1.PodStatus
-}
-
-func (r *reports) report(_ context.Context, pod *v1.Pod, status v1.PodStatus) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.last[pod.UID] = status
-	return nil
-}
-
-// healthy are Probes of one's own, which find each container ready.
-type healthy struct{ syncpod.NoProbes }
-
-// counted counts the tries of pulls that fail.
-type counted struct {
-	mu    sync.Mutex
-	tries []time.Time
-}
-
-func (c *counted) ImageStatus(context.Context, *runtimeapi.ImageStatusRequest, ...grpc.CallOption) (*runtimeapi.ImageStatusResponse, error) {
-	return &runtimeapi.ImageStatusResponse{}, nil
-}
-
-func (c *counted) PullImage(context.Context, *runtimeapi.PullImageRequest, ...grpc.CallOption) (*runtimeapi.PullImageResponse, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.tries = append(c.tries, time.Now())
-	return nil, errDenied
-}
-
-// Task 12: an agent with an admission, an image service, probes, a sink and back-offs of one's own.
-func TestReplace(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		rt, conn := critest.Start(t, critest.Config{})
-		root := t.TempDir()
-		pods, images, seen := source.NewPush(), &counted{}, &reports{last: map[types.UID]v1.PodStatus{}}
-		c := agent.Config{
-			Client: cri.NewClient(conn), Root: root, Sources: []source.Source{pods}, NoEviction: true, NoOOMEvents: true, NoImageGC: true,
-			Sync: syncpod.Config{RuntimeName: "critest", Node: syncpod.Node{LogsRoot: filepath.Join(root, "logs"), DialPod: rt.DialPod}},
-		}
-		Replace(&c, Own{
-			Admit: func(pod *v1.Pod, _ []*v1.Pod) *syncpod.Rejection {
-				if pod.Name == "large" {
-					return &syncpod.Rejection{Reason: "TooLarge", Message: "not here"}
-				}
-				return nil
-			},
-			Images: images, Probes: healthy{}, Report: seen.report,
-		})
-		a, err := agent.New(c)
-		if err != nil {
-			t.Fatal(err)
-		}
-		large := web()
-		large.Name, large.UID = "large", "9d2e"
-		if err := pods.Set(web(), large); err != nil {
-			t.Fatal(err)
-		}
-		ctx, stop := context.WithCancel(t.Context())
-		ended := make(chan error, 1)
-		go func() { ended <- a.Run(ctx) }()
-		time.Sleep(30 * time.Second)
-		stop()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-		if got := seen.last["9d2e"]; got.Phase != v1.PodFailed || got.Reason != "TooLarge" {
-			t.Errorf("%s, %s: want that the pod is rejected", got.Phase, got.Reason)
-		}
-		if n := len(images.tries); n < 6 || images.tries[n-1].Sub(images.tries[n-2]) > 8*time.Second {
-			t.Errorf("pulls at %v: want a wait of 4 s at most", images.tries)
-		}
-	})
 }
