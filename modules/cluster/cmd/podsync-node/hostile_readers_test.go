@@ -5,10 +5,15 @@ package main
 import (
 	"context"
 	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
 	"net"
+	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -44,6 +49,60 @@ func slowAnswers(ctx context.Context, n *target, from string, worker int) {
 		"POST /run/default/web-n1/app?cmd=" + url.QueryEscape("sh -c 'while true; do echo "+strings.Repeat("x", 1000)+"; done'"),
 	}[worker%4]
 	n.readSlowly(ctx, from, request+" HTTP/1.1\r\nHost: n1\r\nAuthorization: Bearer "+eve+"\r\n\r\n", 50*time.Millisecond)
+}
+
+// idleConnections sends one request as an admitted user, and then nothing.
+func idleConnections(ctx context.Context, n *target, from string, _ int) {
+	conn := n.connect(ctx, from, "http/1.1")
+	if conn == nil {
+		return
+	}
+	defer conn.Close()
+	if _, err := conn.Write([]byte("GET /configz HTTP/1.1\r\nHost: n1\r\nAuthorization: Bearer " + eve + "\r\n\r\n")); err == nil {
+		_, _ = io.Copy(io.Discard, conn) // until the node closes it
+	}
+}
+
+// healthy returns an error unless the node's health check succeeds, on its own port and on that of the API.
+func (n *target) healthy() error {
+	client := &http.Client{Timeout: patience, Transport: &http.Transport{DisableKeepAlives: true}}
+	resp, err := client.Get("http://" + n.healthz + "/healthz")
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if text, err := io.ReadAll(io.LimitReader(resp.Body, 1<<10)); err != nil || resp.StatusCode != http.StatusOK {
+		return errors.Join(fmt.Errorf("port of its own: %d %s", resp.StatusCode, text), err)
+	}
+	if code, text, err := n.ask("127.0.0.2", "good-ann", "/healthz"); err != nil || code != http.StatusOK {
+		return errors.Join(fmt.Errorf("port of the API: %d %.100s", code, text), err)
+	}
+	return nil
+}
+
+// goroutines returns how many goroutines the node has.
+func (n *target) goroutines() int {
+	n.Helper()
+	code, text, err := n.ask("127.0.0.2", "good-ann", "/metrics")
+	_, rest, _ := strings.Cut(text, "\ngo_goroutines ")
+	number, _, _ := strings.Cut(rest, "\n")
+	count, wrong := strconv.Atoi(number)
+	if err := errors.Join(err, wrong); err != nil || code != http.StatusOK {
+		n.Fatalf("/metrics: %d %v", code, err)
+	}
+	return count
+}
+
+// calm waits until the node has at most so many goroutines.
+func (n *target) calm(most int) {
+	n.Helper()
+	count := 0
+	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
+		if count = n.goroutines(); count <= most {
+			return
+		}
+	}
+	n.Errorf("the node has %d goroutines after the attacks, want at most %d", count, most)
 }
 
 // deafStreams runs commands that print without end, and does not read their output.

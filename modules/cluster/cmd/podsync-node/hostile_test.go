@@ -35,6 +35,8 @@ const (
 	// soon is the maximum median duration of honest requests, and patience the maximum duration of each of them: the
 	// attackers use the same processors.
 	soon, patience = 2 * time.Second, 10 * time.Second
+	// maxLeft is how many goroutines of idle connections and of other parts of the node may be left after all attacks.
+	maxLeft = 50
 	// maxResident is the maximum resident memory of the node, in bytes.
 	maxResident = 256 << 20
 )
@@ -224,6 +226,7 @@ var attacks = []struct {
 	{"huge headers", 4, hugeHeaders},
 	{"endless headers over HTTP/2", 4, endlessHeaders},
 	{"huge bodies", 4, hugeBodies},
+	{"idle connections of an admitted user", 200, idleConnections},
 	{"garbage for streams", 4, garbage},
 	{"unread streams", 16, halfOpenStreams},
 	{"answers that are read slowly", 16, slowAnswers},
@@ -248,7 +251,7 @@ func TestHostilePeers(t *testing.T) {
 	if code, text, err := n.ask("127.0.0.3", eve, "/pods"); err != nil || code != http.StatusOK {
 		t.Fatalf("eve is not admitted: %d %.200s %v", code, text, err)
 	}
-	begun := time.Now()
+	begun, goroutines := time.Now(), n.goroutines()
 	for _, a := range attacks {
 		n.suffer(a.name, a.workers, a.attack, each)
 	}
@@ -256,6 +259,7 @@ func TestHostilePeers(t *testing.T) {
 		attacks[worker%len(attacks)].attack(ctx, n, from, worker)
 	}
 	n.suffer("everything at once", 48, everything, max(3*each, leaseTime))
+	n.calm(goroutines + maxLeft)
 	if gap, renewals := n.api.longestGap(begun); gap > leaseTime || renewals < 3 {
 		t.Errorf("the lease was renewed %d times, with %v between two; it holds for %v", renewals, gap, leaseTime)
 	} else {
@@ -299,6 +303,9 @@ func (n *target) suffer(name string, workers int, do attack, lasting time.Durati
 		times = append(times, took)
 		if err != nil || code != http.StatusOK {
 			n.Errorf("%s: an honest peer is answered %d %.100s, %v after %v", name, code, text, err, took)
+		}
+		if err := n.healthy(); err != nil {
+			n.Errorf("%s: /healthz: %v", name, err)
 		}
 	}
 	running.Wait()
