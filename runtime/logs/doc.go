@@ -1,4 +1,4 @@
-// Package logs reads container logs in CRI's format, with kubectl logs' options.
+// Package logs reads container logs in CRI's format, with kubectl logs' options, as a kubelet's ReadLogs does.
 // A server imports it to answer kubectl logs.
 //
 // [Reader.Read] reads one container instance's log with the options in the Kubernetes API,

@@ -1,4 +1,4 @@
-// Package run creates, stops and removes sandboxes over CRI. A program with its
+// Package run creates, stops and removes sandboxes over CRI, as a kubelet's createPodSandbox and killPodSandbox do. A program with its
 // own loop imports it so that a lost answer leaves neither two sandboxes nor
 // none.
 //

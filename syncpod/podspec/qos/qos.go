@@ -1,5 +1,5 @@
 // Package qos determines the quality of service of a pod from its resources. It decides the order
-// of OOM kills and the pod's cgroup.
+// of OOM kills and the pod's cgroup. [Class] is a kubelet's GetPodQOS, and [FromSpec] its ComputePodQOS. Both are pure, and may be called concurrently.
 package qos
 
 import (
