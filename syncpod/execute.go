@@ -120,7 +120,7 @@ func (w *work) collectStops(ctx context.Context) (stopped []string) {
 // noteUncleared notes the instances that could not be stopped or removed.
 func (w *work) noteUncleared(ctx context.Context, failed []*lifecycle.Uncleared) {
 	for _, u := range failed {
-		err := w.memory.secrets.redactError(u.Err)
+		err := w.memory.secrets.redactErrorOf(u.Err, slices.Values([]*v1.Container{u.Container.Spec(w.pod)}))
 		if ctx.Err() == nil {
 			w.eventf(podref.Container(w.pod, u.Container), v1.EventTypeWarning, EventFailedKillPod, "error killing container %s: %s", u.Container.Name, withoutIDs(err, w.idNames()...))
 		}

@@ -168,10 +168,10 @@ func (w syncing) run(ctx context.Context, status *runtime.PodStatus) (*work, err
 		}
 		again := starting(w).await(ctx)
 		w.conclude(ctx, before)
+		w.memory.setChanged() // by a step of an earlier plan, perhaps
 		if !again {
 			return w.work, w.errors()
 		}
-		w.memory.setChanged()
 		w, status = syncing{w.next()}, w.memory.observedAfter(&runtime.PodStatus{ObservedAt: time.Unix(0, 1)})
 	}
 }
