@@ -70,7 +70,8 @@ func TestStaticPodIsChanged(t *testing.T) {
 
 // A static pod that is removed and returns several times while it stops runs in the end, once.
 func TestStaticPodReturns(t *testing.T) {
-	onStatic(t, critest.Config{}, func(n *node, set func(...string)) {
+	calls := map[critest.Method]time.Duration{critest.RunPodSandbox: time.Millisecond, critest.StartContainer: time.Millisecond, critest.ListContainers: time.Millisecond}
+	onStatic(t, critest.Config{Latency: calls}, func(n *node, set func(...string)) { // two reads are not at one time
 		const manifest = `{metadata: {name: api}, spec: {terminationGracePeriodSeconds: 20, containers: [{name: app, command: [sh, -c, "trap 'sleep 10; exit 0' TERM; sleep infinity & wait"]}]}}`
 		for range 4 {
 			set(manifest)
