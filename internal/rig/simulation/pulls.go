@@ -16,14 +16,14 @@ import (
 // slowPull is how long a slow pull takes. Work that takes ten minutes is not healthy.
 const slowPull = 9 * time.Minute
 
-// pullSlowly adds an ephemeral container to a pod that restarts, in half of the lives that have one, and makes the pull of its
+// pullSlowly adds an ephemeral container to a pod that restarts, if the life has one, and makes the pull of its
 // image slow.
 func (w *world) pullSlowly() {
 	pods := slices.DeleteFunc(w.wantedPods(runtime.ConfigSourceAPI), func(p *v1.Pod) bool {
 		kind := w.trace.pods[p.UID].kind.name
 		return kind != "crash" && kind != "sick" || len(p.Spec.EphemeralContainers) > 0 || w.trace.asked(p.UID)
 	})
-	if len(pods) == 0 || w.objects.rng.IntN(2) == 0 {
+	if len(pods) == 0 {
 		return
 	}
 	p := pods[w.objects.rng.IntN(len(pods))].DeepCopy()
