@@ -26,7 +26,7 @@ import (
 func TestProbesOfSidecarsEndWithThePod(t *testing.T) {
 	on(t, critest.Config{}, nil, func(n *node) {
 		pod := n.apply(`{metadata: {name: a}, spec: {terminationGracePeriodSeconds: 120, initContainers: [{name: side, restartPolicy: Always, command: [sh, -c, "touch /live; trap 'exit 0' TERM; sleep infinity & wait"],
-  livenessProbe: {exec: {command: [test, -e, /live]}, periodSeconds: 1, failureThreshold: 1}}],
+  livenessProbe: {exec: {command: [test, -e, /live]}, initialDelaySeconds: 2, periodSeconds: 1, failureThreshold: 1}}],
  containers: [{name: app, command: [sh, -c, "trap 'sleep 60; exit 0' TERM; sleep infinity & wait"]}]}}`)
 		time.Sleep(time.Minute)
 		n.delete(pod, 120)
