@@ -37,9 +37,11 @@ func check(ctx context.Context, s settings, out io.Writer) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	end := make(<-chan time.Time)
+	var end <-chan struct{} // stays closed: each package asks
 	if s.budget > 0 {
-		end = time.After(s.budget)
+		budget, cancel := context.WithTimeout(ctx, s.budget)
+		defer cancel()
+		end = budget.Done()
 	}
 	failed := 0
 	for _, p := range packages {
@@ -60,7 +62,7 @@ func check(ctx context.Context, s settings, out io.Writer) error {
 }
 
 // tally runs a package until it has had its runs, or the time is up.
-func tally(ctx context.Context, s settings, p testPackage, dir string, end <-chan time.Time, out io.Writer) (result, error) {
+func tally(ctx context.Context, s settings, p testPackage, dir string, end <-chan struct{}, out io.Writer) (result, error) {
 	t := result{failed: map[string]int{}}
 	binaries := map[bool]string{}
 	for n := range s.runs {
