@@ -107,7 +107,7 @@ func (d *Desired) Look() {
 	}
 }
 
-// Changed makes the Workers sync a pod that has changed in the runtime, or the results of whose probes have.
+// Changed makes the Workers sync a pod that has changed in the runtime, or when the result of a probe has changed.
 func (d *Desired) Changed(uid types.UID) {
 	d.mu.Lock()
 	if w := d.working[uid]; w.pod != nil {
@@ -117,14 +117,15 @@ func (d *Desired) Changed(uid types.UID) {
 	d.Look()
 }
 
-// Stopped notes that a pod has stopped: what is observed to run afterwards is stopped again.
+// Stopped records that the Syncer has stopped a pod. If a container or sandbox of the pod is observed to run later, Desired stops
+// the pod again.
 func (d *Desired) Stopped(uid types.UID) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.stopped[uid] = time.Now()
 }
 
-// Forgotten notes that nothing of a pod is left on the node.
+// Forgotten records that a pod has been removed from the node.
 func (d *Desired) Forgotten(uid types.UID) {
 	d.mu.Lock()
 	d.stopped[uid] = time.Now()

@@ -12,16 +12,16 @@ import (
 	"github.com/podsync/podsync/syncpod/memory"
 )
 
-// patience is how long the steps of a plan wait for a pull before them. Then those that do not depend on it are carried out, and
-// the pod is decided again when something changes.
+// patience is how long later steps of a plan wait for a pull. After it, the steps that do not depend on the pull are carried out,
+// and the next change of the pod leads to another decision.
 const patience = time.Second
 
 // retryInFlight is when a step that failed is tried again beside a pull, if the failure has no back-off.
 const retryInFlight = 10 * time.Second
 
-// flights are the starts of a SyncPod whose images are being pulled, and its stops. They outlive the plan that they belong to: while they
-// are in flight, the pod is decided again without their containers, so that a crashed container restarts at its time although
-// the image of another one takes minutes. All of them end with the SyncPod.
+// flights are a SyncPod's starts whose images are being pulled, and its stops. While they last, further decisions leave out their
+// containers, so that a crashed container restarts at its time although another container's image takes minutes. All of them end
+// with the SyncPod.
 type flights struct {
 	ctx    context.Context
 	cancel context.CancelFunc

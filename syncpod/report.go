@@ -157,8 +157,8 @@ func (r *report) publish(ctx context.Context, o outlook) {
 const besideDelay = 100 * time.Millisecond
 
 // beside reports the status while the steps of a call are in flight, because they may take minutes (kubernetes #129552): each
-// newer status of the runtime that is observed, and the results of probes that have changed. Each report begins after the
-// delay. mayStart is that of the outlook.
+// newer status of the runtime that is observed, and the results of probes that have changed. It waits for
+// the delay before each report. mayStart is the field of outlook with this name.
 func (r *report) beside(ctx context.Context, delay time.Duration, mayStart bool) (end func()) {
 	if r.memory.observedAfter(r.newest(nil)) != nil {
 		r.memory.wake()

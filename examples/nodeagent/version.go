@@ -5,7 +5,7 @@ import (
 	"runtime/debug"
 )
 
-// version returns the program's version, as far as the build has recorded it, and that of Go.
+// version returns the program's version and the version of Go. A program that was not built from a clone has no revision.
 func version() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

@@ -223,8 +223,7 @@ func (r *reading) printPart(ctx context.Context, p part) error {
 	return r.flush(p.name, s)
 }
 
-// drain prints what is left in a file. It records damage for anything
-// unreadable.
+// drain prints the rest of a file, and records lines that it cannot read as damage.
 func (r *reading) drain(ctx context.Context, file string, s *scanner) error {
 	var printed error
 	err := s.each(func(p piece) error {

@@ -8,9 +8,9 @@ import (
 	"github.com/podsync/podsync/runtime/pleg"
 )
 
-// trust decides whether a source may stop, by not having them, the pods that an earlier agent has left in the
-// runtime. A source that lists its pods may. A source that infers them, from a folder, must know one of the pods by
-// name first: otherwise its folder or its node's name is probably not that of the earlier agent.
+// trust decides whether an earlier agent's pods are stopped because a source does not list them. A source with a complete list,
+// such as an API server, is trusted. A folder is trusted once it has one of the pods, by name: without any, the agent was
+// probably started with another folder or another node name.
 type trust struct {
 	// full means that the decision has been made, in favor of the source.
 	full bool

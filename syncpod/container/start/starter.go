@@ -141,7 +141,7 @@ type Pod struct {
 	Status *runtime.PodStatus
 	// Sandbox is the ready sandbox. Required.
 	Sandbox Sandbox
-	// Memory is what is remembered of the pod. Default: a new one, so that nothing is known of earlier starts.
+	// Memory remembers earlier starts of the pod's containers. Default: a new one, which knows of none.
 	Memory Memory
 	// Environment returns the variables of a container. The input has the pod, the container and the addresses of the pod.
 	// Default: env.MakeEnvironment without sources.

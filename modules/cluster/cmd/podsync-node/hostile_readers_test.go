@@ -63,7 +63,7 @@ func idleConnections(ctx context.Context, n *target, from string, _ int) {
 	}
 }
 
-// healthy returns an error unless the node's health check succeeds, on its own port and on that of the API.
+// healthy returns an error unless /healthz answers 200 on the health port and on the API port.
 func (n *target) healthy() error {
 	client := &http.Client{Timeout: patience, Transport: &http.Transport{DisableKeepAlives: true}}
 	resp, err := client.Get("http://" + n.healthz + "/healthz")
