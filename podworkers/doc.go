@@ -11,6 +11,10 @@
 // every pod that has work, cancel it when the Set requires it, and retry failed work. An agent uses
 // Workers.
 //
+// In a kubelet, [New] is newPodWorkers, [Workers.UpdatePod] is UpdatePod with podWorkerLoop, [Workers.KillPod] is killPodNow,
+// [Workers.SyncKnownPods] has the same name, [Workers.State] answers IsPodTerminationRequested, ShouldPodContainersBeTerminating
+// and the like, and a [Desired] is HandlePodAdditions, HandlePodUpdates, HandlePodRemoves and HandlePodCleanups.
+//
 //	UpdatePod, KillPod, SyncKnownPods, KillRuntimePod, RemoveOrphan, Drain
 //	    |
 //	    v          Effects           work
@@ -46,6 +50,13 @@
 //	workers_report.go     log and Observer, after the lock is released
 //	workers_config.go     Config; workers_syncer.go, workers_observer.go and
 //	                      workers_errors.go: the interfaces and errors of Workers
+//
+// # What the caller provides
+//
+// A [Syncer], such as that of package syncpod/worker or one of the caller's own, and for a Syncer that works on a runtime a
+// [StatusSource], such as a *pleg.Watcher. Pods have a UID, and the API's defaults if the Syncer expects them: Workers read only
+// the metadata, the static-pod annotation, the phase and the grace period, and without a grace period a pod has one second. The
+// caller must not modify a pod after it has passed it on.
 //
 // # The life of a pod
 //

@@ -10,8 +10,8 @@ import (
 )
 
 // Syncer does the work of pods. Workers call it for many pods concurrently, but never concurrently for one
-// pod, unless an earlier call was abandoned (see the package documentation). A Loop adapts a *syncpod.Syncer to
-// this interface.
+// pod, unless an earlier call was abandoned (see the package documentation). Package syncpod/worker adapts a
+// *syncpod.Syncer to this interface.
 //
 // The context of a call derives from Workers.Run's context, without its deadline: it is cancelled when other work has
 // become more urgent (context.Cause is ErrInterrupted), when the workers stop (ErrStopped), and when the call has
