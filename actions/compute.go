@@ -49,9 +49,18 @@ func (d *decision) decide() {
 	if (len(d.plan.Start) > 0 || d.plan.Sandbox.Create) && !d.plan.Sandbox.Hold.Holds() {
 		d.plan.Sandbox.Hold = d.SandboxHold
 	}
-	if d.Blocked.Holds() && !d.plan.TerminatesPod() {
+	if d.isBlocked() {
 		d.block()
 	}
+}
+
+// isBlocked reports whether the plan's steps must wait. A pod that ends does not wait, and neither does one that needs no
+// new sandbox for the network of the node: its containers restart in the network that it has.
+func (d *decision) isBlocked() bool {
+	if d.Blocked.Reason == NetworkNotReady && !d.plan.Sandbox.Create && !d.plan.KillPod {
+		return false
+	}
+	return d.Blocked.Holds() && !d.plan.TerminatesPod()
 }
 
 // block drops all steps for a blocked pod. A pod that is not admitted is stopped.

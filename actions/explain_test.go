@@ -41,7 +41,10 @@ func TestExplainPod(t *testing.T) {
 			in.Status.Sandboxes[0].Network.IPs = nil
 			in.AddressWait, in.Blocked = actions.Hold{Reason: actions.AddressPending, Until: noon}, actions.Hold{Reason: actions.PodNotAdmitted}
 		}, []string{"Its containers are stopped meanwhile. No container is started before its sandbox is ready."}},
-		"the node has no network": {func(in *actions.Input) { in.Blocked = actions.Hold{Reason: actions.NetworkNotReady} },
+		"the node has no network": {func(in *actions.Input) {
+			in.Status.Sandboxes[0].State = runtime.SandboxNotReady
+			in.Blocked = actions.Hold{Reason: actions.NetworkNotReady}
+		},
 			[]string{"The pod waits: the network of the node is not ready.\n"}},
 		"a handler was cut short": {func(in *actions.Input) {
 			in.Pod.Spec.Containers[0].Lifecycle = &v1.Lifecycle{PostStart: &v1.LifecycleHandler{}}

@@ -145,6 +145,10 @@ stop the pod for now: the pod is not admitted to the node`},
 			in.Status.Sandboxes[0].State = runtime.SandboxNotReady
 			in.Blocked = actions.Hold{Reason: actions.NetworkNotReady}
 		}, `wait: the network of the node is not ready`},
+		"R6: a restart in the sandbox that the pod has needs no network of the node": {func(in *actions.Input) {
+			container(in, "web").State = runtime.ContainerExited
+			in.Blocked = actions.Hold{Reason: actions.NetworkNotReady}
+		}, `start container "web", attempt 1: it has ended and its restart policy asks for another run`},
 		"B1: a crash is waited for": {func(in *actions.Input) {
 			container(in, "web").State = runtime.ContainerExited
 			in.StartHolds = crashed

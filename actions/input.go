@@ -71,8 +71,8 @@ type Input struct {
 	// decide.
 	End Reason
 	// Blocked is why the pod as a whole must wait, unless it has finished: with PodNotAdmitted its
-	// running containers are stopped, with NetworkNotReady nothing is changed. The zero value means
-	// that the pod is not blocked.
+	// running containers are stopped, with NetworkNotReady no sandbox is created, and nothing that needs a new one
+	// is changed. The zero value means that the pod is not blocked.
 	Blocked Hold
 }
 

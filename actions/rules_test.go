@@ -394,7 +394,10 @@ func TestWhy(t *testing.T) {
 			in.Pod.Spec.Containers = in.Pod.Spec.Containers[:1]
 			container(in, "web").State, container(in, "proxy").State = runtime.ContainerExited, runtime.ContainerExited
 		}, "proxy", actions.EndsWithPod},
-		"held up with the pod": {func(in *actions.Input) { in.Blocked = actions.Hold{Reason: actions.NetworkNotReady} }, "web", actions.NetworkNotReady},
+		"held up with the pod": {func(in *actions.Input) {
+			in.Status.Sandboxes[0].State = runtime.SandboxNotReady
+			in.Blocked = actions.Hold{Reason: actions.NetworkNotReady}
+		}, "web", actions.NetworkNotReady},
 		"running, as the pod has had its run": {func(in *actions.Input) {
 			in.Pod.Spec.RestartPolicy = v1.RestartPolicyNever
 			in.Pod.Spec.Containers = in.Pod.Spec.Containers[:1]

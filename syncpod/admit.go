@@ -33,7 +33,7 @@ func (r *Rejection) problem() *status.Problem {
 }
 
 // block returns why the whole pod has to wait: it was not admitted, or it needs its own network and the
-// node has none.
+// node has none for a new sandbox.
 func (w gathering) block(ctx context.Context) actions.Hold {
 	if w.rejected = w.admit(ctx); w.rejected != nil {
 		w.held.pod = w.rejected.wait(w.memory, time.Now())

@@ -181,8 +181,11 @@ func expandSubPath(ask *v1.VolumeMount, vars []env.Var) (string, error) {
 	if len(missing) > 0 {
 		return "", fmt.Errorf("subPathExpr %q: there is no variable %s", ask.SubPathExpr, strings.Join(missing, ", "))
 	}
+	if expanded == "" { // the volume itself, as for an empty subPath
+		return "", nil
+	}
 	if hostfs.Relative("", expanded) != nil {
-		return "", fmt.Errorf("subPathExpr %q: with its variables it is empty or absolute, has .. as an element, or a backslash or NUL in it", ask.SubPathExpr)
+		return "", fmt.Errorf("subPathExpr %q: with its variables it is absolute, has .. as an element, or a backslash or NUL in it", ask.SubPathExpr)
 	}
 	return expanded, nil
 }

@@ -130,7 +130,7 @@ func TestSubPath(t *testing.T) {
 	if err := errors.Join(os.Mkdir(filepath.Join(vol, "real"), 0o700), os.Symlink("real", filepath.Join(vol, "link"))); err != nil {
 		t.Fatal(err)
 	}
-	vars := []env.Var{{Name: "POD", Value: "web-0"}, {Name: "BAD", Value: "../x"}, {Name: "LONG", Value: strings.Repeat("x", 2048)}}
+	vars := []env.Var{{Name: "POD", Value: "web-0"}, {Name: "BAD", Value: "../x"}, {Name: "EMPTY"}, {Name: "LONG", Value: strings.Repeat("x", 2048)}}
 	for _, tt := range []struct {
 		mount v1.VolumeMount
 		want  string
@@ -139,6 +139,7 @@ func TestSubPath(t *testing.T) {
 		{v1.VolumeMount{SubPath: "link"}, "real"},
 		{v1.VolumeMount{SubPath: "new/below"}, "new/below"},
 		{v1.VolumeMount{SubPathExpr: "logs/$(POD)"}, "logs/web-0"},
+		{v1.VolumeMount{SubPathExpr: "$(EMPTY)"}, ""},
 	} {
 		if got, err := subPathOf(t, v, dir, tt.mount, vars...); err != nil || got != filepath.Join(vol, tt.want) {
 			t.Errorf("%+v: %q, %v, want %q", tt.mount, got, err, tt.want)
