@@ -142,7 +142,7 @@ func handshakeError(err error) error {
 	if errors.As(err, &record) && string(record.RecordHeader[:]) == "HTTP/" {
 		return fmt.Errorf("%w: %w", ErrNoAnswer, errPlainHTTP)
 	}
-	return fmt.Errorf("%w: %w", ErrNoAnswer, err)
+	return fmt.Errorf("%w: %w", ErrNoAnswer, systemError(err, "the TLS handshake failed")) // other errors repeat certificates
 }
 
 // receive reads a response. Its errors do not repeat its contents.
@@ -169,8 +169,10 @@ func (r *Runner) receive(conn io.Reader, get *http.Request) (result Result, loca
 	return result, location, nil
 }
 
-// readError returns the system's error, without text from the endpoint.
-func readError(err error) error {
+func readError(err error) error { return systemError(err, "what came is not HTTP") }
+
+// systemError returns the system's error, or one with a fixed text, because others have text from the endpoint.
+func systemError(err error, other string) error {
 	var system *net.OpError
 	switch {
 	case errors.As(err, &system):
@@ -178,7 +180,7 @@ func readError(err error) error {
 	case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
 		return io.ErrUnexpectedEOF
 	}
-	return errors.New("what came is not HTTP")
+	return errors.New(other)
 }
 
 func timedOut(err error) bool {

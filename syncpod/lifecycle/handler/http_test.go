@@ -4,10 +4,18 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/asn1"
 	"errors"
 	"fmt"
 	"io"
 	"log"
+	"math/big"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -336,6 +344,37 @@ func TestAnswersOfAnEndpointStayOutOfErrors(t *testing.T) {
 				t.Errorf("got %v, want error %v and no %q in it", err, handler.ErrNoAnswer, "s3cret")
 			}
 		})
+	}
+}
+
+// The errors of package x509 repeat a certificate that cannot be parsed.
+func TestCertificatesStayOutOfErrors(t *testing.T) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const uri = 6 // of a subject alternative name
+	names, err := asn1.Marshal([]asn1.RawValue{{Class: asn1.ClassContextSpecific, Tag: uri, Bytes: []byte("http://%zz/" + strings.Repeat("s3cret", 5<<10))}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), ExtraExtensions: []pkix.Extension{{Id: asn1.ObjectIdentifier{2, 5, 29, 17}, Value: names}},
+	}, &x509.Certificate{SerialNumber: big.NewInt(1)}, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newRunner(t, handler.Config{Dial: func(context.Context, string, string) (net.Conn, error) {
+		ours, theirs := net.Pipe()
+		go func() {
+			defer theirs.Close()
+			_ = tls.Server(theirs, &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{cert}, PrivateKey: key}}}).HandshakeContext(t.Context())
+		}()
+		return ours, nil
+	}})
+	_, err = r.Run(t.Context(), handler.Request{PodIP: "10.0.0.1", Handler: &v1.LifecycleHandler{HTTPGet: &v1.HTTPGetAction{Port: intstr.FromInt32(443), Scheme: v1.URISchemeHTTPS}}})
+	if !errors.Is(err, handler.ErrNoAnswer) || strings.Contains(err.Error(), "s3cret") {
+		t.Errorf("%.300s of %d bytes, want an error %v without the certificate", err, len(fmt.Sprint(err)), handler.ErrNoAnswer)
 	}
 }
 
