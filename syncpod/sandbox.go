@@ -132,6 +132,7 @@ func (w sandboxing) createSandbox(ctx context.Context) *StepError {
 	defer release()
 	began := time.Now()
 	created, err := w.config.Parts.Sandboxes.Create(ctx, w.sandbox.config, w.sandbox.handler)
+	err = w.memory.secrets.redactError(err) // it may be about containers in sandboxes that were to be removed
 	w.config.Observer.SandboxCreated(w.pod, time.Since(began), err)
 	if err != nil {
 		w.warn(ctx, EventFailedCreatePodSandBox, "Failed to create pod sandbox: %s", withoutIDs(err, w.idNames()...))

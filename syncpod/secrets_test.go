@@ -15,12 +15,14 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podsync/podsync/actions"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/foreign"
+	"github.com/podsync/podsync/sandbox/run"
 	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/container/env"
 )
@@ -126,6 +128,48 @@ func TestSecretsInTextsOfTheRuntime(t *testing.T) {
 			}
 		}
 	}
+}
+
+// talkative sandboxes repeat the command of a container in their errors.
+type talkative struct {
+	syncpod.Sandboxes
+	fails *bool
+}
+
+var errTalkative = errors.New("clean up: stop sandbox s: runc: /bin/app-hunter2 does not end")
+
+func (s talkative) Create(ctx context.Context, config *runtimeapi.PodSandboxConfig, handler string) (run.Created, error) {
+	if *s.fails {
+		return run.Created{}, errTalkative
+	}
+	return s.Sandboxes.Create(ctx, config, handler)
+}
+func (s talkative) Unresolved(types.UID) bool                        { return *s.fails }
+func (s talkative) Resolve(context.Context, types.UID, string) error { return errTalkative }
+
+// Removals of sandboxes that appeared late reveal no value of their containers.
+func TestSecretsInErrorsOfSandboxes(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		fails := false
+		n.restart(func(c *syncpod.Config) {
+			c.Objects.Sources = env.Sources{Secrets: oneSecret("hunter2")}
+			runner, err := run.New(run.Config{Runtime: n.Client})
+			must(t, err)
+			c.Parts.Sandboxes = talkative{runner, &fails}
+		})
+		pod := withSecret(false)
+		n.sync(pod)
+		fails = true
+		_, unseen := n.SyncPod(t.Context(), pod, n.status())
+		must(t, n.EditSandbox(n.status().Sandboxes[0].ID, func(s *runtimeapi.PodSandboxStatus) { s.State = runtimeapi.PodSandboxState_SANDBOX_NOTREADY }))
+		time.Sleep(time.Minute)
+		_, failed := n.SyncPod(t.Context(), pod, nil)
+		for _, err := range []error{unseen, failed} {
+			if text := fmt.Sprintf("%v %+v %v", err, errors.Unwrap(err), n.events.all); strings.Contains(text, "hunter2") || !strings.Contains(fmt.Sprint(err), foreign.Redacted) {
+				t.Errorf("%s, want the value replaced", text)
+			}
+		}
+	})
 }
 
 // The next agent does not know the values with which an earlier one created a container.

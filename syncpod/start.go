@@ -32,9 +32,13 @@ func (s *Syncer) newStarter() (*containerstart.Starter, error) {
 	if err != nil {
 		return nil, err
 	}
+	mounts := c.Parts.Mounts
+	if mounts != nil {
+		mounts = redactedMounts{mounts, &s.known}
+	}
 	return containerstart.NewStarter(containerstart.StarterConfig{
 		Images: c.Parts.Images, Containers: runner, Hooks: c.Parts.Hooks, Stopper: s.stopper, Owner: c.Owner, RuntimeName: c.RuntimeName,
-		Node: c.Node.Containers, Logs: c.Parts.Logs, Mounts: c.Parts.Mounts, Devices: c.Extensions.Devices, Lifecycle: c.Extensions.Lifecycle,
+		Node: c.Node.Containers, Logs: c.Parts.Logs, Mounts: mounts, Devices: c.Extensions.Devices, Lifecycle: c.Extensions.Lifecycle,
 		Slot:    func(ctx context.Context) (func(), error) { return s.pace.Take(ctx, containerPriority) },
 		Running: s.linkLog, Observer: startObserver{c.Observer}, Events: c.Events, Log: c.Log,
 	})

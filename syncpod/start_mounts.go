@@ -1,10 +1,30 @@
 package syncpod
 
 import (
+	"context"
 	"slices"
 
 	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/syncpod/container"
 )
+
+// redactedMounts removes the values of Secrets from the errors of a Mounter, because paths of mounts are expanded with them.
+type redactedMounts struct {
+	Mounter
+	known *memories
+}
+
+func (r redactedMounts) Mounts(ctx context.Context, in container.MountRequest) (container.Mounts, error) {
+	made, err := r.Mounter.Mounts(ctx, in)
+	m := r.known.get(in.Pod.UID)
+	if m == nil {
+		return made, err
+	}
+	if release := made.Release; release != nil {
+		made.Release = func() error { return m.secrets.redactError(release()) }
+	}
+	return made, m.secrets.redactError(err)
+}
 
 // startMounts are mounts on the node that exist only during the start of one instance of a container.
 type startMounts struct {

@@ -2,16 +2,21 @@ package syncpod_test
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr/funcr"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/runtime/cri/critest/faults"
+	"github.com/podsync/podsync/runtime/foreign"
 	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/container"
+	"github.com/podsync/podsync/syncpod/container/env"
 )
 
 // released counts how often the mounts of a start were released.
@@ -45,6 +50,52 @@ func TestMountsOfAStartAreReleased(t *testing.T) {
 				_, _ = n.SyncPod(t.Context(), testPod(), nil) // the test is about the sync after a failure
 				if mounts.times != tc.want {
 					t.Errorf("released %d times, want %d\n%v", mounts.times, tc.want, n.Journal())
+				}
+			})
+		})
+	}
+}
+
+// stuckMounts fails with the container's variables, as mount(2) does for a subPathExpr.
+type stuckMounts struct{ made bool }
+
+func (s stuckMounts) Mounts(_ context.Context, in container.MountRequest) (container.Mounts, error) {
+	err := fmt.Errorf("mount /data/%s: device or resource busy", in.Env[0].Value)
+	if !s.made {
+		return container.Mounts{}, err
+	}
+	return container.Mounts{Release: func() error { return err }}, nil
+}
+
+// Values of Secrets are not in the errors of mounts, also if mounts are released long after the start.
+func TestSecretsInErrorsOfMounts(t *testing.T) {
+	lost := status.Error(codes.Unavailable, "lost")
+	for name, tc := range map[string]struct {
+		mounts stuckMounts
+		faults []faults.Fault
+	}{
+		"mount":        {},
+		"release":      {mounts: stuckMounts{made: true}},
+		"late release": {mounts: stuckMounts{made: true}, faults: []faults.Fault{{Match: faults.Match{Method: critest.StartContainer}, Err: lost}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, n *node) {
+				var log strings.Builder
+				n.restart(func(c *syncpod.Config) {
+					c.Parts.Mounts, c.Objects.Sources = tc.mounts, env.Sources{Secrets: oneSecret("hunter2")}
+					c.Log = funcr.New(func(_, line string) { log.WriteString(line) }, funcr.Options{})
+				})
+				for _, f := range tc.faults {
+					n.Fault(f)
+				}
+				for range 2 {
+					if _, err := n.SyncPod(t.Context(), withSecret(false), nil); err != nil {
+						log.WriteString(err.Error())
+					}
+					time.Sleep(time.Minute)
+				}
+				if text := log.String(); strings.Contains(text, "hunter2") || !strings.Contains(text, foreign.Redacted) {
+					t.Errorf("%s, want the value replaced", text)
 				}
 			})
 		})

@@ -241,6 +241,7 @@ type inspecting struct{ *observedPod }
 func (o inspecting) look(ctx context.Context, status *runtime.PodStatus) error {
 	if status != nil && o.config.Parts.Sandboxes.Unresolved(o.pod.UID) {
 		if err := o.config.Parts.Sandboxes.Resolve(ctx, o.pod.UID, o.sandboxInUse(status)); err != nil {
+			err = o.memory.secrets.redactError(err)
 			o.reportUnseen(ctx, err)
 			return fmt.Errorf("syncpod: pod %s: %w", podref.Name(o.pod), err)
 		}
@@ -249,6 +250,7 @@ func (o inspecting) look(ctx context.Context, status *runtime.PodStatus) error {
 	if status == nil || o.memory.isStale(status) {
 		var err error
 		if status, err = o.syncer.read(ctx, o.pod.UID, nil); err != nil {
+			err = o.memory.secrets.redactError(err)
 			o.reportUnseen(ctx, err)
 			return fmt.Errorf("syncpod: pod %s: %w", podref.Name(o.pod), err)
 		}

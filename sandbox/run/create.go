@@ -243,8 +243,9 @@ func (c *creating) listed(ctx context.Context) ([]*runtimeapi.PodSandbox, error)
 	}), nil
 }
 
+// logError logs an error without the runtime's text, which may repeat values of Secrets that the Runner does not know.
 func (c *creating) logError(err error, message string) {
 	if err != nil {
-		c.config.Log.Error(err, message, "podUID", c.pod)
+		c.config.Log.Error(cri.Withhold(err), message, "podUID", c.pod)
 	}
 }

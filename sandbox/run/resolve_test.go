@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/go-logr/logr/funcr"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -52,10 +54,14 @@ func (n *node) comesUpUnnoticed() (id string) {
 }
 
 // givesUpEarly makes the Runner give up an attempt after one failed retry.
-func (n *node) givesUpEarly() {
+func (n *node) givesUpEarly(change ...func(*run.Config)) {
 	n.Helper()
+	c := run.Config{Runtime: n.Client, NameReservedRetries: 1}
+	for _, f := range change {
+		f(&c)
+	}
 	var err error
-	if n.runner, err = run.New(run.Config{Runtime: n.Client, NameReservedRetries: 1}); err != nil {
+	if n.runner, err = run.New(c); err != nil {
 		n.Fatal(err)
 	}
 }
@@ -304,10 +310,13 @@ func TestResolveTriesAgain(t *testing.T) {
 }
 
 // A sandbox that cannot be removed prevents neither the removal of the others nor the adoption of the ready
-// one.
+// one. The log does not have the runtime's text, which may repeat values of Secrets.
 func TestResolveContinuesAfterAFailure(t *testing.T) {
 	whereTheLateAreListed(t, func(t *testing.T, n *node) {
-		n.givesUpEarly()
+		var log strings.Builder
+		n.givesUpEarly(func(c *run.Config) {
+			c.Log = funcr.New(func(_, line string) { log.WriteString(line) }, funcr.Options{})
+		})
 		gates := []*faults.Gate{n.hang(0), n.hang(1), n.hang(2)}
 		for range 2 * len(gates) {
 			if c, err := n.createFrom(0); err == nil {
@@ -334,6 +343,9 @@ func TestResolveContinuesAfterAFailure(t *testing.T) {
 		}
 		if len(tried) != 2 {
 			t.Errorf("%d of 2 dead sandboxes were tried\n%v", len(tried), n.Journal())
+		}
+		if text := log.String(); !strings.Contains(text, "remain") || strings.Contains(text, "CNI DEL") {
+			t.Errorf("%s, want a line without the text of the runtime", text)
 		}
 		n.onlyReady(c)
 	})
