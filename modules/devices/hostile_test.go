@@ -194,6 +194,46 @@ func TestReportsAreBounded(t *testing.T) {
 	}
 }
 
+const _ = uint(maxKnown - devicePool - maxResources*(resourceShare+1<<10)) // the devices of all resources fit in the file
+
+// A plugin with many names takes neither the devices of others nor the file in which all are listed.
+func TestDevicesOfAllPluginsAreBounded(t *testing.T) {
+	m, err := New(Config{State: t.TempDir(), Directory: t.TempDir()})
+	must(t, err)
+	report := func(resource string, devices int) {
+		p := &plugin{resource: resource}
+		m.plugins[resource] = p
+		var all []*pluginapi.Device
+		for i := range devices {
+			all = append(all, &pluginapi.Device{ID: fmt.Sprintf("%s%06d", strings.Repeat("<", 500), i), Health: pluginapi.Healthy})
+		}
+		m.report(p, all)
+	}
+	count := func(resource string) int {
+		all, _ := m.ledger.Count(resource, time.Now())
+		return all
+	}
+	report("vendor.test/before", 8)
+	const names, most = 8, 1000
+	hostile := 0
+	for i := range names {
+		report(fmt.Sprint("hostile.test/", i), most)
+		hostile += count(fmt.Sprint("hostile.test/", i))
+	}
+	report("vendor.test/after", 8)
+	if before, after := count("vendor.test/before"), count("vendor.test/after"); before != 8 || after != 8 {
+		t.Errorf("%d and %d devices, want 8 each", before, after)
+	}
+	if hostile < most || hostile > names*most/2 {
+		t.Errorf("%d devices of one plugin with %d names, want as many as the pool has room for", hostile, names)
+	}
+	known, err := m.known.read()
+	must(t, err)
+	if len(known) != names+2 {
+		t.Errorf("%d resources are written, want %d", len(known), names+2)
+	}
+}
+
 // rawCodec sends bytes as they are.
 type rawCodec struct{}
 

@@ -44,6 +44,9 @@ const (
 	// maxDevices is the maximum number of devices of one plugin, maxNodes the maximum number of NUMA nodes of a device, and
 	// maxItems the maximum number of items in a plugin's answer to Allocate for one container.
 	maxDevices, maxNodes, maxItems = 1 << 16, 8, 4096
+	// resourceShare and devicePool limit the devices of all resources, in bytes: each resource may use its share, and all
+	// together the pool for more. They fit in resources.json with the names of the resources, for which 1 KiB each is left.
+	resourceShare, devicePool = maxKnown/2/maxResources - 1<<10, maxKnown / 2
 	// The burst and the interval of the registrations of all plugins, and of one plugin's reports.
 	registrationBurst, reportBurst, pause = 2 * maxResources, 64, time.Second
 )

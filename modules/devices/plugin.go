@@ -129,7 +129,18 @@ func (m *Manager) report(p *plugin, reported []*pluginapi.Device) {
 	if long > 0 {
 		m.config.Log.Info("devices with long IDs are left out", "resource", p.resource, "devices", long, "limit", maxID)
 	}
-	m.update(p, func() []types.UID { return m.ledger.Report(p.resource, all) })
+	fit := 0
+	m.update(p, func() []types.UID {
+		for room := m.ledger.Room(p.resource, resourceShare, devicePool); fit < len(all); fit++ {
+			if room -= all[fit].Size(); room < 0 {
+				break
+			}
+		}
+		return m.ledger.Report(p.resource, all[:fit])
+	})
+	if fit < len(all) {
+		m.config.Log.Info("plugins have too many devices, and the last are left out", "resource", p.resource, "devices", len(all)-fit)
+	}
 	if err := m.saveKnown(); err != nil {
 		m.config.Log.Error(err, "the list of devices cannot be saved", "resource", p.resource)
 	}

@@ -7,6 +7,7 @@
 package ledger
 
 import (
+	"encoding/json"
 	"maps"
 	"slices"
 	"time"
@@ -34,6 +35,17 @@ type resourceState struct {
 	connected, reported bool
 	// disconnectedAt is the time when the plugin disconnected.
 	disconnectedAt time.Time
+	// size is the sum of the sizes of the devices.
+	size int
+}
+
+// deviceSize is what a device counts for in addition to its ID in JSON: about its memory.
+const deviceSize = 64
+
+// Size returns how many bytes a device counts for.
+func (d Device) Size() int {
+	text, _ := json.Marshal(d.ID) // a string has no error
+	return len(text) + deviceSize
 }
 
 // A Ledger is one node's devices. It is not for concurrent use.
@@ -53,7 +65,8 @@ func New(grace time.Duration) *Ledger {
 func (l *Ledger) Restore(name string, ids []string, now time.Time) {
 	r := &resourceState{devices: map[string]Device{}, disconnectedAt: now}
 	for _, id := range ids {
-		r.devices[id] = Device{ID: id, Healthy: true}
+		d := Device{ID: id, Healthy: true}
+		r.devices[id], r.size = d, r.size+d.Size()
 	}
 	l.resources[name] = r
 }
@@ -97,11 +110,22 @@ func (l *Ledger) Register(name string) {
 // device whose health has changed.
 func (l *Ledger) Report(name string, devices []Device) []types.UID {
 	return l.change(name, func(r *resourceState) {
-		r.devices, r.connected, r.reported = map[string]Device{}, true, true
+		r.devices, r.connected, r.reported, r.size = map[string]Device{}, true, true, 0
 		for _, d := range devices {
-			r.devices[d.ID] = d
+			r.devices[d.ID], r.size = d, r.size+d.Size()
 		}
 	})
+}
+
+// Room returns for how many bytes a resource may have devices: each resource has a share of its own, and all together
+// have a pool for what exceeds the shares, so that one plugin with many names takes no share of another's.
+func (l *Ledger) Room(name string, share, pool int) int {
+	for other, r := range l.resources {
+		if other != name {
+			pool -= max(r.size-share, 0)
+		}
+	}
+	return share + max(pool, 0)
 }
 
 // Disconnect records that a plugin has disconnected. It returns the pods that hold its devices.
