@@ -111,9 +111,9 @@ func ContainerStatus(s *runtimeapi.ContainerStatus, typ, sandboxID string) runti
 		CreatedAt:  wallClock(s.GetCreatedAt()),
 		StartedAt:  wallClock(s.GetStartedAt()),
 		FinishedAt: wallClock(s.GetFinishedAt()),
-		Image:      askedImage(s.GetImage()),
-		ImageID:    firstOf(s.GetImageId(), s.GetImageRef()), // ImageId is newer than CRI v1
-		ImageRef:   s.GetImageRef(),
+		Image:      foreign.Line(askedImage(s.GetImage())),
+		ImageID:    foreign.Line(firstOf(s.GetImageId(), s.GetImageRef())), // ImageId is newer than CRI v1
+		ImageRef:   foreign.Line(s.GetImageRef()),
 		Reported:   reportedResources(s.GetResources().GetLinux()),
 		User:       containerUser(s.GetUser().GetLinux()),
 		StopSignal: signalName(s.GetStopSignal()),
@@ -145,11 +145,16 @@ func positive(n int64) *int64 {
 	return &n
 }
 
+// maxGroups is the maximum number of a user's groups. An image's /etc/group may have as many as the kernel lets a process
+// have, 65,536, and a status repeats those of each container.
+const maxGroups = 1 << 10
+
 func containerUser(u *runtimeapi.LinuxContainerUser) *runtime.ContainerUser {
 	if u == nil {
 		return nil
 	}
-	return &runtime.ContainerUser{UID: u.GetUid(), GID: u.GetGid(), Groups: slices.Clone(u.GetSupplementalGroups())}
+	groups := u.GetSupplementalGroups()
+	return &runtime.ContainerUser{UID: u.GetUid(), GID: u.GetGid(), Groups: slices.Clone(groups[:min(len(groups), maxGroups)])}
 }
 
 // signalName converts a signal to the API's form: CRI spells out the signs in real-time signals.

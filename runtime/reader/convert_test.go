@@ -167,6 +167,13 @@ func TestTextsOfContainersAreBounded(t *testing.T) {
 	if len(got.Message) > foreign.Max || !strings.HasSuffix(got.Message, "ends") || len(got.Reason) > foreign.MaxWord {
 		t.Errorf("a reason of %d bytes, a message of %d bytes", len(got.Reason), len(got.Message))
 	}
+	got = ContainerStatus(&runtimeapi.ContainerStatus{
+		Image: &runtimeapi.ImageSpec{Image: long}, ImageId: long, ImageRef: long + "\x1b[2J",
+		User: &runtimeapi.ContainerUser{Linux: &runtimeapi.LinuxContainerUser{SupplementalGroups: make([]int64, 1<<16)}},
+	}, "critest", "box")
+	if max(len(got.Image), len(got.ImageID), len(got.ImageRef)) > foreign.Max || strings.Contains(got.ImageRef, "\x1b") || len(got.User.Groups) != maxGroups || cap(got.User.Groups) > 2*maxGroups {
+		t.Errorf("an image of %d, %d and %q bytes, %d groups", len(got.Image), len(got.ImageID), got.ImageRef, len(got.User.Groups))
+	}
 	if got := ContainerStatus(&runtimeapi.ContainerStatus{Message: "two\nlines\x1b[2J"}, "critest", "box").Message; got != `two`+"\n"+`lines\x1b[2J` {
 		t.Errorf("%q", got)
 	}

@@ -102,6 +102,25 @@ func messageBytes(t *testing.T, s v1.PodStatus) (now, last int) {
 	return now, last
 }
 
+// Groups of an image are in the status of each of its containers. They fit in an object together.
+func TestGroupsOfAPodAreBounded(t *testing.T) {
+	var names []string
+	var all []runtime.ContainerStatus
+	for i := range 1024 {
+		names = append(names, fmt.Sprintf("c%d", i))
+		c := running(names[i], names[i], 0)
+		c.User = &runtime.ContainerUser{Groups: make([]int64, 1<<10)}
+		all = append(all, c)
+	}
+	got := 0
+	for _, c := range apistatus.GeneratePodStatus(apistatus.Input{Pod: pod(v1.RestartPolicyAlways, names...), Status: node(all...)}).ContainerStatuses {
+		got += len(c.User.Linux.SupplementalGroups)
+	}
+	if got != 16<<10 {
+		t.Errorf("%d groups, want %d", got, 16<<10)
+	}
+}
+
 // Why containers wait is bounded for all containers of a pod together, and for few containers only by the bound on one.
 func TestWaitingMessagesAreBounded(t *testing.T) {
 	for n, want := range map[int]int{1: 2 << 10, 32: 64 << 10, 1024: 64 << 10} {

@@ -112,10 +112,14 @@ func (w listWriter) keep(name v1.ResourceName) {
 	}
 }
 
+// maxGroups limits the groups of all containers in a pod in a status, because images choose them.
+const maxGroups = 16 << 10
+
 // addIdentity adds the instance's process user.
 func (k *subject) addIdentity(s *v1.ContainerStatus) {
 	if u := k.current.User; u != nil {
-		s.User = &v1.ContainerUser{Linux: &v1.LinuxContainerUser{UID: u.UID, GID: u.GID, SupplementalGroups: slices.Clone(u.Groups)}}
+		groups := u.Groups[:min(len(u.Groups), maxGroups/k.containers())]
+		s.User = &v1.ContainerUser{Linux: &v1.LinuxContainerUser{UID: u.UID, GID: u.GID, SupplementalGroups: slices.Clone(groups)}}
 	}
 	if k.current.StopSignal != "" {
 		s.StopSignal = new(v1.Signal(k.current.StopSignal))
