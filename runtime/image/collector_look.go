@@ -32,8 +32,14 @@ func (l listed) add(i *runtimeapi.Image) {
 	img.cri.RepoTags = append(img.cri.RepoTags, i.GetRepoTags()...)
 	img.cri.RepoDigests = append(img.cri.RepoDigests, i.GetRepoDigests()...)
 	img.Size, img.Pinned = max(img.Size, i.GetSize()), img.Pinned || i.GetPinned()
-	img.names = imageNames(img.cri)
-	img.Name = slices.Concat(img.cri.RepoTags, img.cri.RepoDigests, []string{img.ID})[0]
+}
+
+// name computes the names of the images, once all are added: an image may be listed ten thousand times.
+func (l listed) name() {
+	for _, img := range l {
+		img.names = imageNames(img.cri)
+		img.Name = slices.Concat(img.cri.RepoTags, img.cri.RepoDigests, []string{img.ID})[0]
+	}
 }
 
 // listedImage is a listed image, under all its names.
@@ -58,6 +64,7 @@ func (c *Collector) look(ctx context.Context, now time.Time) (listed, error) {
 	if err != nil {
 		return nil, err
 	}
+	images.name()
 	used, err := c.usedNames(ctx)
 	if err != nil {
 		return nil, err

@@ -45,3 +45,21 @@ func TestCollectorForgetsRemovedImages(t *testing.T) {
 		}
 	})
 }
+
+// An image that is listed once for each of its names takes time in proportion to them.
+func TestImageOfManyNamesIsListedInLinearTime(t *testing.T) {
+	const names = 2000
+	allocations := testing.AllocsPerRun(1, func() {
+		images := listed{}
+		for i := range names {
+			images.add(&runtimeapi.Image{Id: "i", RepoTags: []string{fmt.Sprintf("app:v%d", i)}})
+		}
+		images.name()
+		if got := len(images["i"].names); got != names+1 {
+			t.Errorf("%d names, want %d", got, names+1)
+		}
+	})
+	if allocations > 100*names {
+		t.Errorf("%.0f allocations for %d names", allocations, names)
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -162,11 +163,11 @@ func (n *Node) readImages(ctx context.Context) {
 	defer n.mu.Unlock()
 	first := n.runtime.version == ""
 	if versionErr == nil {
-		n.runtime.version = foreign.Word(version.RuntimeName + "://" + version.RuntimeVersion)
+		n.runtime.version = foreign.Word(version.GetRuntimeName() + "://" + version.GetRuntimeVersion())
 	}
 	before := n.runtime.images
 	if imagesErr == nil {
-		n.runtime.images = largest(list.Images, *n.config.MaxImages)
+		n.runtime.images = largest(list.GetImages(), *n.config.MaxImages)
 	}
 	if first && n.runtime.version != "" || !equality.Semantic.DeepEqual(before, n.runtime.images) {
 		n.Report()
@@ -176,8 +177,12 @@ func (n *Node) readImages(ctx context.Context) {
 // largest returns at most `most` images, the largest first, or all images if most is negative.
 func largest(list []*runtimeapi.Image, most int) (images []v1.ContainerImage) {
 	for _, image := range list {
-		names := slices.Concat(image.RepoDigests, image.RepoTags)
-		images = append(images, v1.ContainerImage{Names: names[:min(len(names), maxImageNames)], SizeBytes: int64(image.Size)})
+		names := slices.Concat(image.GetRepoDigests(), image.GetRepoTags())
+		names = names[:min(len(names), maxImageNames)]
+		for i, name := range names {
+			names[i] = foreign.Line(name)
+		}
+		images = append(images, v1.ContainerImage{Names: names, SizeBytes: int64(min(image.GetSize(), math.MaxInt64))})
 	}
 	slices.SortStableFunc(images, func(a, b v1.ContainerImage) int {
 		return cmp.Or(cmp.Compare(b.SizeBytes, a.SizeBytes), slices.Compare(a.Names, b.Names))
