@@ -28,6 +28,10 @@ import (
 const (
 	// maxResident is the maximum resident memory of the agent, in kB.
 	maxResident = 64 << 10
+	// removedWithin is how long the removal of a pod may take. On a busy machine, containerd 2.4 refuses for up to a minute
+	// to remove a container that it lists as exited ("cannot delete running task"), and the agent waits up to a minute more
+	// before it tries again.
+	removedWithin = 4 * time.Minute
 	// deadly is the resident memory at which the agent is killed, to protect the machine.
 	deadly = 1 << 20
 )
@@ -184,11 +188,11 @@ func (a *target) put(pod *v1.Pod) error {
 }
 
 // remove removes a pod, and returns when the agent has forgotten it and removed all of its files.
-func (a *target) remove(pod *v1.Pod, within time.Duration) error {
+func (a *target) remove(pod *v1.Pod) error {
 	if _, err := a.request(http.MethodDelete, "/pods/"+string(pod.UID), nil); err != nil {
 		return err
 	}
-	return a.until(within, func() error {
+	return a.until(removedWithin, func() error {
 		code, err := a.request(http.MethodGet, "/pods/"+string(pod.UID), nil)
 		if err != nil {
 			return err

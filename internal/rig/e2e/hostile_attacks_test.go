@@ -217,7 +217,7 @@ func (s *siege) volumesBelow(p *v1.Pod) error {
 			}
 			return nil
 		})
-		if err = errors.Join(err, s.remove(p, patience)); err != nil {
+		if err = errors.Join(err, s.remove(p)); err != nil {
 			return fmt.Errorf("%w\n%s", err, s.story(p.UID))
 		}
 		s.forget(p.UID)
@@ -278,7 +278,7 @@ func (s *siege) commit(o offence, l level, settled func()) error {
 	if breach := s.breach(p); breach != nil {
 		err = breach
 	}
-	err = errors.Join(err, s.remove(p, patience))
+	err = errors.Join(err, s.remove(p))
 	if err != nil {
 		err = fmt.Errorf("%w\n%s", err, s.story(p.UID))
 	}

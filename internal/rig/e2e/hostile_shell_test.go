@@ -126,5 +126,5 @@ func (s *siege) leaveSessions(p *v1.Pod) error {
 		go func() { _ = cmd.Wait() }() // it ends by force, or with the container
 	}
 	time.Sleep(3 * time.Second)
-	return s.remove(p, patience)
+	return s.remove(p)
 }

@@ -109,7 +109,7 @@ func (s *siege) startByAgent() (time.Duration, error) {
 	}
 	_, id, _ := strings.Cut(s.status(p.UID).ContainerStatuses[0].ContainerID, "://")
 	took, err := s.startedAfter(id, began)
-	err = errors.Join(err, s.remove(p, patience))
+	err = errors.Join(err, s.remove(p))
 	s.forget(p.UID)
 	return took, err
 }
@@ -260,7 +260,7 @@ func (s *siege) leave() {
 	for uid := range s.bystanders() {
 		pod := &v1.Pod{}
 		pod.Name, pod.UID = string(uid), uid
-		if err := s.remove(pod, patience); err != nil {
+		if err := s.remove(pod); err != nil {
 			s.Error(err)
 		}
 	}
