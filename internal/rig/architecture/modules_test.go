@@ -19,6 +19,7 @@ var moduleRooms = []room{
 		"it is the module of an author who takes single parts, and is none of ours"},
 	{"examples/virtual-kubelet", []string{"runtime/cri/...", "syncpod", "syncpod/..."}, "it is a provider of virtual-kubelet on the library"},
 	{"internal/rig/e2e/clients", nil, "its clients are client-go's and Prometheus'; only its tests import the library"},
+	{"internal/rig/e2e/critools", nil, "its clients are those of cri-tools; only its tests import the library"},
 
 	{"modules/cluster/admission", []string{"syncpod/container", "syncpod/eviction", "syncpod/podspec/resources", "syncpod/podref", "podworkers", "runtime", "syncpod", "syncpod/loop"},
 		"which pods fit follows from the pods and the Node object, which an interface returns"},

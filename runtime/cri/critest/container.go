@@ -1,6 +1,7 @@
 package critest
 
 import (
+	"cmp"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -81,6 +82,20 @@ func (c *container) user() *runtimeapi.ContainerUser {
 	return &runtimeapi.ContainerUser{Linux: &runtimeapi.LinuxContainerUser{
 		Uid: uid.GetValue(), Gid: gid, SupplementalGroups: slices.Clone(security.GetSupplementalGroups()),
 	}}
+}
+
+// uid returns the number of the process's user. There is no file that maps names to numbers, but for nobody.
+func (c *container) uid() int64 {
+	if name := c.config.GetLinux().GetSecurityContext().GetRunAsUsername(); cmp.Or(name, c.image.User) == "nobody" && c.user() == nil {
+		return sh.Nobody
+	}
+	return c.user().GetLinux().GetUid()
+}
+
+// groups returns the groups of the process, the primary one first.
+func (c *container) groups() []int64 {
+	l := c.user().GetLinux()
+	return append([]int64{l.GetGid()}, l.GetSupplementalGroups()...)
 }
 
 // status must be called with mu held.

@@ -116,7 +116,7 @@ func (s service) create(ctx context.Context, c *container) error {
 	}
 	c.image = image
 	c.podUID = c.config.GetLabels()[labelUID]
-	c.files = newFiles(s.host, c.config.GetMounts(), c.sandbox)
+	c.files = newFiles(s.host, c.config, c.sandbox)
 	c.attached = streams.NewAttached(c.config.GetStdin(), c.config.GetTty())
 	c.log = &containerLog{host: s.host, dir: c.sandbox.config.GetLogDirectory(), name: c.config.GetLogPath()}
 	if s.cfg.Like == CRIO {

@@ -91,3 +91,44 @@ func TestTagsOfOneImage(t *testing.T) {
 		}
 	})
 }
+
+// The process has the user and the groups of its container, and a root file system that is read-only rejects writes.
+func TestUserAndRootOfAProcess(t *testing.T) {
+	onBubble(t, Config{}, func(n *node) {
+		sandbox := n.newSandbox("uid")
+		for i, tt := range []struct {
+			security *runtimeapi.LinuxContainerSecurityContext
+			want     string
+		}{
+			{nil, "0 0 0 root"},
+			{&runtimeapi.LinuxContainerSecurityContext{RunAsUser: &runtimeapi.Int64Value{Value: 5}, RunAsGroup: &runtimeapi.Int64Value{Value: 6}, SupplementalGroups: []int64{7}}, "5 6 6 7 5"},
+			{&runtimeapi.LinuxContainerSecurityContext{RunAsUsername: "nobody", ReadonlyRootfs: true}, "65534 0 0 nobody touch: /x: Read-only file system"},
+		} {
+			made, err := n.rt.CreateContainer(n.Context(), &runtimeapi.CreateContainerRequest{PodSandboxId: sandbox, SandboxConfig: podConfig("uid"), Config: &runtimeapi.ContainerConfig{
+				Metadata: &runtimeapi.ContainerMetadata{Name: "app", Attempt: uint32(i)}, Image: &runtimeapi.ImageSpec{Image: "app"},
+				Command: script("sleep infinity"), Linux: &runtimeapi.LinuxContainerConfig{SecurityContext: tt.security},
+			}})
+			n.ok(err)
+			_, err = n.rt.StartContainer(n.Context(), &runtimeapi.StartContainerRequest{ContainerId: made.GetContainerId()})
+			n.ok(err)
+			got, err := n.rt.ExecSync(n.Context(), &runtimeapi.ExecSyncRequest{ContainerId: made.GetContainerId(), Cmd: script("echo $(id -u) $(id -g) $(id -G) $(id -un) $(touch /x 2>&1)")})
+			n.ok(err)
+			if text := strings.TrimSpace(string(got.GetStdout())); text != tt.want {
+				n.Errorf("container %d: %q, want %q", i, text, tt.want)
+			}
+		}
+	})
+}
+
+// One line of the log of a server says what the runtime takes its image for.
+func TestServersSaySo(t *testing.T) {
+	onBubble(t, Config{}, func(n *node) {
+		_, err := withMounts(n, loggingSandbox(n, "/logs"), nil, "app.log")
+		n.ok(err)
+		b, err := n.ReadFile("/logs/app.log")
+		n.ok(err)
+		if !strings.Contains(string(b), "is a server: it answers on all ports until it is stopped") {
+			n.Errorf("the log is %q", b)
+		}
+	})
+}

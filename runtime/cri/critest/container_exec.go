@@ -53,7 +53,7 @@ func (s service) newExec(c *container, cmd []string, io streams.Console) (*sh.Pr
 	main := c.process
 	p := sh.New(sh.Config{
 		Args: cmd, Env: c.environment(), Stdin: io.In, Stdout: io.Out, Stderr: io.Errs, Terminal: io.TTY, Files: c.files,
-		Programs: s.programs(c, io), Kill: main.SignalInside, User: c.user().GetLinux().GetUid(), Host: c.sandbox.hostname(),
+		Programs: s.programs(c, io), Kill: main.SignalInside, User: c.uid(), Groups: c.groups(), Host: c.sandbox.hostname(),
 	})
 	if !p.Found() {
 		return nil, status.Errorf(codes.Unknown, "failed to exec in container: failed to start exec: exec: %q: executable file not found in $PATH", cmd[0])

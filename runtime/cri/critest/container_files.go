@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"google.golang.org/protobuf/proto"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podsync/podsync/runtime/cri/critest/internal/memfs"
@@ -16,21 +17,26 @@ import (
 
 // A files is the file system of a container: its mounts, and its own files in memory.
 type files struct {
-	host   *host
-	own    *memfs.FS
-	mounts []*runtimeapi.Mount // the deepest first
+	host     *host
+	own      *memfs.FS
+	readOnly bool                // own is
+	mounts   []*runtimeapi.Mount // the deepest first
 }
 
-func newFiles(h *host, mounts []*runtimeapi.Mount, sb *sandbox) *files {
-	sorted := slices.Clone(mounts)
+func newFiles(h *host, config *runtimeapi.ContainerConfig, sb *sandbox) *files {
+	sorted := slices.Clone(config.GetMounts())
 	slices.SortStableFunc(sorted, func(a, b *runtimeapi.Mount) int {
 		return cmp.Compare(len(path.Clean(b.GetContainerPath())), len(path.Clean(a.GetContainerPath())))
 	})
 	own := memfs.NewContainer()
-	for _, m := range sorted {
+	for i, m := range sorted {
+		if from := h.source(m.GetHostPath()); from != m.GetHostPath() {
+			sorted[i] = proto.CloneOf(m)
+			sorted[i].HostPath = from
+		}
 		own.MkdirAll(path.Dir(m.GetContainerPath()))
 	}
-	f := &files{host: h, own: own, mounts: sorted}
+	f := &files{host: h, own: own, readOnly: config.GetLinux().GetSecurityContext().GetReadonlyRootfs(), mounts: sorted}
 	for name, text := range sb.etc() {
 		_ = own.WriteFile(name, []byte(text), false) // a mount is in its place otherwise
 	}
@@ -86,10 +92,10 @@ func (f *files) ReadFile(name string) ([]byte, error) {
 func (f *files) WriteFile(name string, data []byte, add bool) error {
 	m, hostName := f.mount(name)
 	switch {
+	case f.isReadOnly(m):
+		return &fs.PathError{Op: "open", Path: name, Err: memfs.ErrReadOnly}
 	case m == nil:
 		return f.own.WriteFile(name, data, add)
-	case m.GetReadonly():
-		return &fs.PathError{Op: "open", Path: name, Err: fs.ErrPermission}
 	}
 	return f.host.WriteFile(hostName, data, add)
 }
@@ -139,12 +145,12 @@ func (n named) Name() string { return n.name }
 func (f *files) Mkdir(name string) error {
 	m, hostName := f.mount(name)
 	switch {
+	case m != nil && path.Clean(name) == path.Clean(m.GetContainerPath()):
+		return &fs.PathError{Op: "mkdir", Path: name, Err: fs.ErrExist}
+	case f.isReadOnly(m):
+		return &fs.PathError{Op: "mkdir", Path: name, Err: memfs.ErrReadOnly}
 	case m == nil:
 		return f.own.Mkdir(name)
-	case path.Clean(name) == path.Clean(m.GetContainerPath()):
-		return &fs.PathError{Op: "mkdir", Path: name, Err: fs.ErrExist}
-	case m.GetReadonly():
-		return &fs.PathError{Op: "mkdir", Path: name, Err: fs.ErrPermission}
 	}
 	return f.host.Mkdir(hostName)
 }
@@ -152,10 +158,18 @@ func (f *files) Mkdir(name string) error {
 func (f *files) Remove(name string) error {
 	m, hostName := f.mount(name)
 	switch {
+	case f.isReadOnly(m):
+		return &fs.PathError{Op: "remove", Path: name, Err: memfs.ErrReadOnly}
 	case m == nil:
 		return f.own.Remove(name)
-	case m.GetReadonly():
-		return &fs.PathError{Op: "remove", Path: name, Err: fs.ErrPermission}
 	}
 	return f.host.Remove(hostName)
+}
+
+// isReadOnly reports whether a mount, or without one the container's own file system, rejects changes.
+func (f *files) isReadOnly(m *runtimeapi.Mount) bool {
+	if m == nil {
+		return f.readOnly
+	}
+	return m.GetReadonly()
 }

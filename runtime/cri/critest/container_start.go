@@ -2,6 +2,8 @@ package critest
 
 import (
 	"context"
+	"fmt"
+	"path"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -72,6 +74,13 @@ func (s service) startProcess(ctx context.Context, c *container) error {
 	p, err := s.newProcess(c)
 	if err != nil {
 		return err
+	}
+	if p.IsServer() {
+		what := "the program"
+		if args, own := s.command(c); !own {
+			what = path.Base(args[0])
+		}
+		fmt.Fprintf(c.log.stream("stderr"), "critest: %s of %s is a server: it answers on all ports until it is stopped\n", what, c.image.Name)
 	}
 	s.mu.Lock()
 	if !c.sandbox.ready() {

@@ -54,7 +54,7 @@
 //   - stress --vm N --vm-bytes SIZE, which uses that much memory until it is stopped. If it exceeds the
 //     limit of its container, the container is OOMKilled;
 //   - a [Program] of Config.Programs, which is a Go function;
-//   - a server: it runs until it is stopped and exits with 128 plus the signal's number, 143. It is what an image runs that
+//   - a server: one line of its log says so, and it runs until it is stopped and exits with 128 plus the signal's number, 143. It is what an image runs that
 //     has no description, if the pod gives no command, and what a well-known image runs by its command: nginx in nginx, for
 //     example. With Config.ServeUnknown, or Image.ServeUnknown, each other command is a server.
 //
@@ -111,6 +111,12 @@
 //
 //	rt, err := critest.New(critest.Config{Dir: "/var/lib/kubelet", LogsRoot: "/var/log/pods"})
 //	endpoint, err := rt.Listen("/run/critest.sock")
+//
+// # Images
+//
+// Config.Images are on the node, and Config.Registry can be pulled. Both change while the runtime runs: [Runtime.AddImage],
+// [Runtime.Untag] and [Runtime.Publish], by which a registry also begins to answer with 401, 404, 429 or 503, slowly, or with
+// another digest than a pull asks for.
 //
 // # Faults
 //

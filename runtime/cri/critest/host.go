@@ -86,6 +86,23 @@ func (h *host) real(name string) (root *os.Root, rel string, ok bool) {
 	return nil, "", false
 }
 
+// source returns the directory of a mount whose host path is a link, as mount does. Its target must be below a directory
+// where files are real, too.
+func (h *host) source(name string) string {
+	root, rel, ok := h.real(name)
+	if !ok {
+		return name
+	}
+	if info, err := root.Lstat(rel); err != nil || info.Mode()&fs.ModeSymlink == 0 {
+		return name
+	}
+	target, err := filepath.EvalSymlinks(name)
+	if _, _, ok := h.real(target); err != nil || !ok {
+		return name
+	}
+	return target
+}
+
 func (h *host) ReadFile(name string) ([]byte, error) {
 	if root, rel, ok := h.real(name); ok {
 		return root.ReadFile(rel)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"maps"
 	"regexp"
@@ -47,6 +48,8 @@ type RemoteImage struct {
 	// Credentials are those that can pull the image; one of them suffices. If there are none, no
 	// credentials are needed.
 	Credentials []*runtimeapi.AuthConfig
+	// Status is the HTTP status with which the registry answers instead, after PullTime: 401, 404, 429 or 503, for example.
+	Status int
 }
 
 func digest(parts ...string) string {
@@ -77,7 +80,7 @@ func (s imageStore) describe(i Image) *runtimeapi.Image {
 			continue
 		}
 		out.Pinned = out.Pinned || o.Pinned
-		if !strings.Contains(name, "@") {
+		if name != o.ID && !strings.Contains(name, "@") {
 			out.RepoTags = append(out.RepoTags, name)
 		}
 		if !slices.Contains(out.RepoDigests, o.ref()) {
@@ -147,23 +150,79 @@ type imageStore struct {
 func newImageStore(cfg Config) (imageStore, error) {
 	s := imageStore{local: map[string]Image{}, remote: map[string]RemoteImage{}, any: cfg.Registry == nil}
 	for n, i := range cfg.Images {
-		if i.Name == "" {
-			return s, fmt.Errorf("critest: Config.Images[%d].Name is missing", n)
+		if err := s.add(i); err != nil {
+			return s, fmt.Errorf("critest: Config.Images[%d].%w", n, err)
 		}
-		i = i.withDefaults()
-		s.local[i.Name] = i
 	}
 	for n, i := range cfg.Registry {
-		switch {
-		case i.Name == "":
-			return s, fmt.Errorf("critest: Config.Registry[%d].Name is missing", n)
-		case i.PullTime < 0:
-			return s, fmt.Errorf("critest: Config.Registry[%d].PullTime is negative", n)
+		if err := s.publish(i); err != nil {
+			return s, fmt.Errorf("critest: Config.Registry[%d].%w", n, err)
 		}
-		i.Image, i.Credentials = i.Image.withDefaults(), cloneAuth(i.Credentials)
-		s.remote[i.Name] = i
 	}
 	return s, nil
+}
+
+var errNoName = errors.New("Name is missing")
+
+// add adds an image to the node. If its name belonged to another image, that one keeps its ID, as in containerd.
+func (s imageStore) add(i Image) error {
+	if i.Name == "" {
+		return errNoName
+	}
+	i = i.withDefaults()
+	before, taken := s.local[i.Name]
+	s.local[i.Name] = i
+	if taken && before.ID != i.ID && !slices.ContainsFunc(s.distinct(), func(o Image) bool { return o.ID == before.ID }) {
+		s.local[before.ID] = before
+	}
+	return nil
+}
+
+func (s imageStore) publish(i RemoteImage) error {
+	switch {
+	case i.Name == "":
+		return errNoName
+	case i.PullTime < 0:
+		return errors.New("PullTime is negative")
+	}
+	i.Image, i.Credentials = i.Image.withDefaults(), cloneAuth(i.Credentials)
+	s.remote[i.Name] = i
+	return nil
+}
+
+// AddImage adds an image to the node while the runtime runs, as ctr images import does. An image that is already there gets
+// the name in addition if the ID is the same. A name that belonged to another image moves to this one.
+func (r *Runtime) AddImage(i Image) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := r.images.add(i); err != nil {
+		return fmt.Errorf("critest: Image.%w", err)
+	}
+	return nil
+}
+
+// Untag removes one name of an image from the node, and the image with its last name, as ctr images rm does. A client
+// removes an image with all its names by RemoveImage.
+func (r *Runtime) Untag(name string) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	name = completeName(name)
+	if _, ok := r.images.local[name]; !ok {
+		return fmt.Errorf("critest: image %q is not on the node", name)
+	}
+	delete(r.images.local, name)
+	return nil
+}
+
+// Publish adds an image to the registry while the runtime runs, or changes it: its content, its credentials, or how the
+// registry answers.
+func (r *Runtime) Publish(i RemoteImage) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := r.images.publish(i); err != nil {
+		return fmt.Errorf("critest: RemoteImage.%w", err)
+	}
+	return nil
 }
 
 // minShortID is the minimum length of the beginning of an image's ID, because names are short, too.

@@ -3,6 +3,8 @@ package critest
 import (
 	"context"
 	"fmt"
+	"maps"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -34,10 +36,52 @@ func (s service) PullImage(ctx context.Context, req *runtimeapi.PullImageRequest
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+	if err := remote.refusal(completeName(ref)); err != nil {
+		return nil, err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.images.local[remote.Name] = remote.Image
-	return &runtimeapi.PullImageResponse{ImageRef: remote.ID}, nil
+	return &runtimeapi.PullImageResponse{ImageRef: remote.ID}, s.images.add(remote.Image)
+}
+
+// refusal returns containerd's error for a registry that answers with an HTTP status, or with another digest.
+func (i RemoteImage) refusal(name string) error {
+	host, path, _ := strings.Cut(repository(name), "/")
+	repo, want, byDigest := strings.Cut(name, "@")
+	manifest := want
+	if !byDigest {
+		manifest = strings.TrimPrefix(repo, repository(name)+":")
+	}
+	at := fmt.Sprintf("https://%s/v2/%s/manifests/%s: %d %s", host, path, manifest, i.Status, http.StatusText(i.Status))
+	code, why := codes.Unknown, "unexpected status from HEAD request to "+at
+	switch {
+	case i.Status == http.StatusUnauthorized:
+		why = "failed to authorize: failed to fetch anonymous token: unexpected status from GET request to " + at
+	case i.Status == http.StatusForbidden:
+		why = "pull access denied, repository does not exist or may require authorization: authorization failed: no basic auth credentials"
+	case i.Status == http.StatusNotFound:
+		code, why = codes.NotFound, name+": not found"
+	case i.Status != 0 && i.Status != http.StatusOK:
+	case byDigest && want != i.Digest:
+		return status.Errorf(codes.FailedPrecondition, "failed to pull and unpack image %q: failed commit on ref \"manifest-%s\": unexpected commit digest %s, expected %s", name, want, i.Digest, want)
+	default:
+		return nil
+	}
+	return status.Errorf(code, "failed to pull and unpack image %q: failed to resolve reference %q: %s", name, name, why)
+}
+
+// published finds an image by its name in the registry, or by its digest, which the node then has as its name.
+func (s imageStore) published(name string) (RemoteImage, bool) {
+	if i, ok := s.remote[name]; ok {
+		return i, true
+	}
+	for _, n := range slices.Sorted(maps.Keys(s.remote)) {
+		if i := s.remote[n]; strings.Contains(name, "@") && i.ref() == name {
+			i.Name = name
+			return i, true
+		}
+	}
+	return RemoteImage{}, false
 }
 
 func (s service) find(ref string, auth *runtimeapi.AuthConfig) (RemoteImage, error) {
@@ -46,7 +90,7 @@ func (s service) find(ref string, auth *runtimeapi.AuthConfig) (RemoteImage, err
 	name := completeName(ref)
 	registry, _, _ := strings.Cut(name, "/")
 	host, _, _ := strings.Cut(registry, ":")
-	remote, ok := s.images.remote[name]
+	remote, ok := s.images.published(name)
 	switch {
 	case !ok && s.images.any && strings.HasSuffix("."+host, ".invalid"): // RFC 6761
 		return remote, status.Errorf(codes.Unknown, "failed to pull and unpack image %q: failed to resolve reference %q: dial tcp: lookup %s: no such host", name, name, host)

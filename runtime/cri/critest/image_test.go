@@ -1,8 +1,13 @@
 package critest
 
 import (
+	"slices"
+	"strings"
 	"testing"
+	"time"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
@@ -50,6 +55,67 @@ func TestImages(t *testing.T) {
 		n.ok(err)
 		if find("nginx") != nil {
 			n.Error("it is still there")
+		}
+	})
+}
+
+// Images change while the runtime runs, as by ctr images import, tag and rm.
+func TestImagesChange(t *testing.T) {
+	onBubble(t, Config{Images: []Image{{Name: "app:1", ID: "sha256:a"}}}, func(n *node) {
+		want := func(names ...string) {
+			n.Helper()
+			list, err := n.img.ListImages(n.Context(), &runtimeapi.ListImagesRequest{})
+			n.ok(err)
+			var got []string
+			for _, i := range list.GetImages() {
+				got = append(got, i.GetId()+" "+strings.ReplaceAll(strings.Join(i.GetRepoTags(), " "), "docker.io/library/", ""))
+			}
+			if slices.Sort(got); !slices.Equal(got, names) {
+				n.Errorf("the node has %q, want %q", got, names)
+			}
+		}
+		n.ok(n.AddImage(Image{Name: "app:latest", ID: "sha256:a"}))
+		want("sha256:a app:1 app:latest")
+		n.ok(n.AddImage(Image{Name: "app", ID: "sha256:b"}))
+		want("sha256:a app:1", "sha256:b app:latest")
+		n.ok(n.AddImage(Image{Name: "app:1", ID: "sha256:b"}))
+		want("sha256:a ", "sha256:b app:1 app:latest") // as the image of an older pull, which a collector can remove
+		n.ok(n.Untag("app"))
+		want("sha256:a ", "sha256:b app:1")
+		for _, err := range []error{n.Untag("app"), n.AddImage(Image{}), n.Publish(RemoteImage{}), n.Publish(RemoteImage{Image: Image{Name: "app"}, PullTime: -1})} {
+			if err == nil {
+				n.Error("no error")
+			}
+		}
+	})
+}
+
+// A pull fails with containerd's error for the registry's answer.
+func TestRegistryAnswers(t *testing.T) {
+	sha := func(digit string) string { return "sha256:" + strings.Repeat(digit, 64) }
+	onBubble(t, Config{}, func(n *node) {
+		for _, tt := range []struct {
+			image RemoteImage
+			pull  string
+			code  codes.Code
+			text  string
+		}{
+			{RemoteImage{Status: 401}, "r.io/a:1", codes.Unknown, "failed to authorize: failed to fetch anonymous token: unexpected status from GET request"},
+			{RemoteImage{Status: 403}, "r.io/a:1", codes.Unknown, "pull access denied"},
+			{RemoteImage{Status: 404}, "r.io/a:1", codes.NotFound, "r.io/a:1: not found"},
+			{RemoteImage{Status: 429}, "r.io/a:1", codes.Unknown, "HEAD request to https://r.io/v2/a/manifests/1: 429 Too Many Requests"},
+			{RemoteImage{Status: 503, PullTime: time.Hour}, "r.io/a:1", codes.Unknown, "503 Service Unavailable"},
+			{RemoteImage{Image: Image{Digest: sha("b")}}, "r.io/a@" + sha("a"), codes.FailedPrecondition, "unexpected commit digest " + sha("b") + ", expected " + sha("a")},
+			{RemoteImage{Image: Image{Digest: sha("a")}}, "r.io/a@" + sha("a"), codes.OK, ""},
+			{RemoteImage{}, "r.io/a:1", codes.OK, ""},
+		} {
+			tt.image.Name = tt.pull
+			n.ok(n.Publish(tt.image))
+			began := time.Now()
+			_, err := n.img.PullImage(n.Context(), &runtimeapi.PullImageRequest{Image: &runtimeapi.ImageSpec{Image: tt.pull}})
+			if status.Code(err) != tt.code || err != nil && !strings.Contains(err.Error(), tt.text) || time.Since(began) < tt.image.PullTime {
+				n.Errorf("%s with %+v: %v after %v, want %v with %q", tt.pull, tt.image, err, time.Since(began), tt.code, tt.text)
+			}
 		}
 	})
 }

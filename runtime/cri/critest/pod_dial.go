@@ -13,9 +13,9 @@ import (
 // DialPod connects to a pod port at an address of its sandbox. An agent whose client uses a connection of [Start],
 // [Runtime.Dial], [Runtime.Direct] or an [AgentRun] dials so. For a client of a socket, use it as syncpod.Node.DialPod:
 // otherwise probes and handlers dial the addresses in the machine's network. Any other address counts as the node's,
-// whose ports belong to the pods in its network.
+// whose ports belong to the pods in its network, and to pods with a host port.
 //
-// A program listens with [Command.Listen]. A server, which is any unknown command, has all other ports of
+// A program listens with [Command.Listen]. A server has all other ports of
 // its pod and responds as probes expect: it accepts connections, answers HTTP and HTTPS with 200, and
 // gRPC health checks with SERVING. All other ports refuse the connection.
 func (r *Runtime) DialPod(ctx context.Context, network, address string) (net.Conn, error) {
@@ -31,8 +31,8 @@ func (r *Runtime) DialPod(ctx context.Context, network, address string) (net.Con
 	if err != nil {
 		return nil, fmt.Errorf("critest: host of %q: %w", address, err)
 	}
-	for _, sb := range r.sandboxesAt(ip) {
-		conn, err := r.connect(ctx, sb, int32(port))
+	for _, e := range r.endpoints(ip, int32(port)) {
+		conn, err := r.connect(ctx, e.sandbox, e.port)
 		if conn != nil || ctx.Err() != nil {
 			return conn, err
 		}
@@ -40,21 +40,32 @@ func (r *Runtime) DialPod(ctx context.Context, network, address string) (net.Con
 	return nil, fmt.Errorf("dial %s %s: connect: connection refused", network, address)
 }
 
-// sandboxesAt returns the sandbox with an address, or else the sandboxes in the node's network.
-func (r *Runtime) sandboxesAt(ip netip.Addr) (found []*sandbox) {
+// An endpoint is a port of a sandbox.
+type endpoint struct {
+	sandbox *sandbox
+	port    int32
+}
+
+// endpoints returns the port of the sandbox with an address, or else those that have a port of the node.
+func (r *Runtime) endpoints(ip netip.Addr, port int32) (found []endpoint) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, sb := range r.sandboxes {
 		if slices.Contains(sb.ips, ip.String()) && sb.ready() {
-			return []*sandbox{sb}
+			return []endpoint{{sb, port}}
 		}
 	}
 	for _, sb := range r.sandboxes {
 		if sb.onNodeNetwork() && sb.ready() {
-			found = append(found, sb)
+			found = append(found, endpoint{sb, port})
+		}
+		for _, m := range sb.config.GetPortMappings() {
+			if m.GetHostPort() == port && !sb.onNodeNetwork() && sb.ready() {
+				found = append(found, endpoint{sb, m.GetContainerPort()})
+			}
 		}
 	}
-	slices.SortFunc(found, func(a, b *sandbox) int { return cmp.Compare(a.seq, b.seq) })
+	slices.SortFunc(found, func(a, b endpoint) int { return cmp.Compare(a.sandbox.seq, b.sandbox.seq) })
 	return found
 }
 

@@ -8,9 +8,11 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
 // A server responds to probes and handlers on any port. It refuses connections once it has ended.
@@ -85,5 +87,15 @@ func TestProgramsListen(t *testing.T) {
 		sandbox, _ = n.runs("2", script("sleep infinity")...)
 		n.refused(n.address(sandbox) + ":7000")
 		n.refused("10.1.2.3:80")
+		config := podConfig("3")
+		config.PortMappings = []*runtimeapi.PortMapping{{HostPort: 8080, ContainerPort: 7000}}
+		made, err := n.rt.RunPodSandbox(n.Context(), &runtimeapi.RunPodSandboxRequest{Config: config})
+		n.ok(err)
+		_, err = withMounts(n, made.GetPodSandboxId(), []string{"listen"}, "")
+		n.ok(err)
+		synctest.Wait()
+		conn, err = n.DialPod(n.Context(), "tcp", "10.1.2.3:8080")
+		n.ok(err)
+		conn.Close()
 	})
 }

@@ -42,7 +42,7 @@ func (s service) newProcess(c *container) (*sh.Process, error) {
 	io := c.attached.Console(c.log.stream("stdout"), c.log.stream("stderr"))
 	cfg := sh.Config{
 		Args: args, Env: c.environment(), Stdin: io.In, Stdout: io.Out, Stderr: io.Errs, Terminal: io.TTY, Files: c.files,
-		Init: c.isInit(), Programs: s.programs(c, io), User: c.user().GetLinux().GetUid(), Host: c.sandbox.hostname(),
+		Init: c.isInit(), Programs: s.programs(c, io), User: c.uid(), Groups: c.groups(), Host: c.sandbox.hostname(),
 	}
 	p := sh.New(cfg)
 	if !p.Found() {

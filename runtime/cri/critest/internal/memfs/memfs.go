@@ -66,6 +66,9 @@ func (f *FS) ReadFile(name string) ([]byte, error) {
 	}
 }
 
+// ErrReadOnly is the error of a change in a file system that is read-only.
+const ErrReadOnly = failure("Read-only file system")
+
 const (
 	errIsDir    = failure("Is a directory")
 	errNotDir   = failure("Not a directory")

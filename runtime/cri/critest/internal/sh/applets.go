@@ -384,20 +384,53 @@ func id(s *shell, args []string) int {
 	if !ok || len(rest) > 0 {
 		return 1
 	}
-	user := strconv.FormatInt(s.p.cfg.User, 10)
-	name := user
-	if user == "0" {
-		name = "root"
+	user, groups := s.p.cfg.User, s.p.cfg.Groups
+	if len(groups) == 0 {
+		groups = []int64{0}
+	}
+	show := func(n int64) string {
+		if has(set, 'n') {
+			return accountName(n)
+		}
+		return strconv.FormatInt(n, 10)
+	}
+	all := func(show func(int64) string, between string) string {
+		var names []string
+		for _, g := range groups {
+			names = append(names, show(g))
+		}
+		return strings.Join(names, between)
 	}
 	switch {
-	case (has(set, 'u') || has(set, 'g') || has(set, 'G')) && has(set, 'n'):
-		return s.print(name + "\n")
-	case has(set, 'u'), has(set, 'g'), has(set, 'G'):
-		return s.print(user + "\n")
-	case user == "0":
-		return s.print("uid=0(root) gid=0(root) groups=0(root)\n")
+	case has(set, 'u'):
+		return s.print(show(user) + "\n")
+	case has(set, 'g'):
+		return s.print(show(groups[0]) + "\n")
+	case has(set, 'G'):
+		return s.print(all(show, " ") + "\n")
 	}
-	return s.print("uid=" + user + " gid=0(root) groups=0(root)\n")
+	full := func(n int64) string {
+		number, name := strconv.FormatInt(n, 10), accountName(n)
+		if name == number {
+			return number
+		}
+		return number + "(" + name + ")"
+	}
+	return s.print("uid=" + full(user) + " gid=" + full(groups[0]) + " groups=" + all(full, ",") + "\n")
+}
+
+// Nobody is the number of the user and the group nobody.
+const Nobody = 65534
+
+// accountName returns the name that a user or a group has in most images, or the number.
+func accountName(n int64) string {
+	switch n {
+	case 0:
+		return "root"
+	case Nobody:
+		return "nobody"
+	}
+	return strconv.FormatInt(n, 10)
 }
 
 func basename(s *shell, args []string) int {

@@ -146,7 +146,8 @@ func touch(s *shell, args []string) int {
 	}
 	for _, name := range names {
 		if err := s.p.cfg.Files.WriteFile(s.path(name), nil, true); err != nil {
-			return s.complain("touch", "cannot touch", name, err)
+			s.errorf("touch: %s: %s", name, reason(err))
+			return 1
 		}
 	}
 	return 0

@@ -60,9 +60,10 @@ type Config struct {
 	Server bool
 	// Kill sends a signal to process 1 of the same namespace, for any other process.
 	Kill func(Signal)
-	// User is the numeric user, Host the host's name.
-	User int64
-	Host string
+	// User and Groups are numeric; the first group is the primary one. None is group 0.
+	User   int64
+	Groups []int64
+	Host   string // its name
 }
 
 // Process is one process and, if it is a shell, its children.

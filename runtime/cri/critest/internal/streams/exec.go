@@ -85,17 +85,18 @@ func (a *Attached) Attach(req Request, once bool, exited <-chan struct{}) Stream
 		if in != nil && a.keys != nil {
 			to = a.keys
 		}
+		l := newListener(req.GetStdout(), req.GetStderr())
+		leave := a.audience.join(l) // before the process reads the client's input, or its output would be lost
 		ch, err := openChannels(v, count(req), to, in != nil && once)
 		if err != nil {
+			leave()
 			return // openChannels has sent the response
 		}
-		l := newListener(req.GetStdout(), req.GetStderr())
 		told := make(chan struct{})
 		go func() {
 			defer close(told)
 			l.send(ch)
 		}()
-		leave := a.audience.join(l)
 		select {
 		case <-exited:
 		case <-ch.ctx.Done():

@@ -11,8 +11,8 @@ import (
 	"github.com/podsync/podsync/runtime/websocket"
 )
 
-// Host is the host in the URLs of a Server without an address.
-const Host = "critest"
+// Host is the host in the URLs of a Server without an address. A client that dials it prints what it needs.
+const Host = "critest-needs-DialStream-or-ServeStreams.invalid"
 
 // A Stream serves the client that connects to one URL. It returns when the stream has ended.
 type Stream func(*visit)
