@@ -8,18 +8,18 @@ import "github.com/podsync/podsync/runtime"
 func (d *decision) clearStrays() {
 	for i := range d.Status.Containers {
 		c := &d.Status.Containers[i]
-		why := d.stray(c)
-		if why == ReasonNone {
+		at := find(d.Pod, c.Name)
+		if at < 0 || d.isInFlight(c.Name) {
 			continue
 		}
-		if ref, ok := FindContainer(d.Pod, c.Name); ok && !d.isInFlight(c.Name) {
-			d.plan.Clear = append(d.plan.Clear, ClearStep{ref, c.ID, why})
+		if why := d.stray(c, at); why != ReasonNone {
+			d.plan.Clear = append(d.plan.Clear, ClearStep{refAt(d.Pod, at), c.ID, why})
 		}
 	}
 }
 
-// stray returns why the instance is superseded, or ReasonNone if it is not.
-func (d *decision) stray(c *runtime.ContainerStatus) Reason {
+// stray returns why the instance of the container at a position is superseded, or ReasonNone if it is not.
+func (d *decision) stray(c *runtime.ContainerStatus, at int) Reason {
 	switch {
 	case !c.Live():
 		return ReasonNone
@@ -27,17 +27,8 @@ func (d *decision) stray(c *runtime.ContainerStatus) Reason {
 		return Superseded
 	case !c.In(d.sandbox):
 		return ContainerOfOldSandbox
-	case c.State == runtime.ContainerCreated && d.starts(c.Name):
+	case c.State == runtime.ContainerCreated && d.starting[at] != ReasonNone:
 		return ContainerNeverStarted
 	}
 	return ReasonNone
-}
-
-func (d *decision) starts(name string) bool {
-	for i := range d.plan.Start {
-		if d.plan.Start[i].Container.Name == name {
-			return true
-		}
-	}
-	return false
 }

@@ -11,25 +11,27 @@ import (
 //
 // If Validate rejects the Input, the Plan is empty except for Invalid.
 func Compute(in Input) Plan {
-	if in.Pod == nil {
-		return Plan{Invalid: errNoPod}
-	}
-	names := containerNames(make([]string, 0, usualContainers), in.Pod)
-	if err := validatePod(in.Pod, names); err != nil {
+	if err := in.Validate(); err != nil {
 		return Plan{Invalid: err}
 	}
-	d := decision{Input: in}
-	d.observe(names)
+	var plan Plan
+	var usual [usualContainers]Reason
+	d := decision{
+		Input: &in, observation: observe(in.Pod, in.Status), plan: &plan,
+		starting: append(usual[:0], make([]Reason, count(in.Pod))...), // it allocates only for more containers
+	}
 	d.decide()
-	return d.plan
+	return plan
 }
 
 // decision is a plan under construction. Each method implements one rule and adds the
 // resulting steps.
 type decision struct {
-	Input
+	*Input
 	observation
-	plan Plan
+	plan *Plan
+	// starting are the reasons to start containers, by position, ReasonNone for the others.
+	starting []Reason
 	// watch, if set, records the decision on one container.
 	watch *watch
 }
@@ -46,6 +48,7 @@ func (d *decision) decide() {
 	default:
 		d.goOn()
 	}
+	d.plan.Start = d.startSteps()
 	if (len(d.plan.Start) > 0 || d.plan.Sandbox.Create) && !d.plan.Sandbox.Hold.Holds() {
 		d.plan.Sandbox.Hold = d.SandboxHold
 	}
@@ -65,7 +68,7 @@ func (d *decision) isBlocked() bool {
 
 // block drops all steps for a blocked pod. A pod that is not admitted is stopped.
 func (d *decision) block() {
-	d.plan = Plan{Sandbox: d.plan.Sandbox, Hold: d.Blocked}
+	*d.plan = Plan{Sandbox: d.plan.Sandbox, Hold: d.Blocked}
 	d.plan.Sandbox.Create = false
 	if d.Blocked.Reason == PodNotAdmitted && d.Status.Live() {
 		d.killPod(PodNotAdmitted)
@@ -98,7 +101,8 @@ func (d *decision) goOn() {
 // containers keep a pod alive.
 func (d *decision) endPod(why Reason) {
 	d.killPod(why)
-	d.plan.Start, d.plan.Resize = nil, nil
+	clear(d.starting)
+	d.plan.Resize = nil
 	for i := range d.plan.Kill {
 		d.plan.Kill[i].Restart = false
 	}
@@ -118,7 +122,7 @@ func (d *decision) take(ref ContainerRef, c *runtime.ContainerStatus, v verdict)
 		d.plan.Kill = append(d.plan.Kill, KillStep{ref, c.ID, v.why, v.start})
 	}
 	if v.start {
-		d.start(ref, v)
+		d.starting[position(d.Pod, ref)] = v.why
 	}
 	if v.resize.any() {
 		d.plan.Resize = append(d.plan.Resize, ResizeStep{ref, c.ID, ResourcesChanged, v.resize.cpu, v.resize.memory, v.resize.moreMemory, d.ResizeHolds[ref.Name]})
@@ -130,21 +134,45 @@ func (d *decision) isInFlight(name string) bool {
 	return !d.plan.KillPod && slices.Contains(d.InFlight, name)
 }
 
-func (d *decision) start(ref ContainerRef, v verdict) {
+// startSteps returns the steps that start containers: ephemeral ones, which wait for no other, come first.
+func (d *decision) startSteps() []StartStep {
+	n := 0
+	for _, why := range d.starting {
+		if why != ReasonNone {
+			n++
+		}
+	}
+	if n == 0 {
+		return nil
+	}
+	steps := make([]StartStep, 0, n)
+	ephemeral := len(d.starting) - len(d.Pod.Spec.EphemeralContainers)
+	for at := ephemeral; at < len(d.starting); at++ {
+		steps = d.appendStart(steps, at)
+	}
+	for at := range ephemeral {
+		steps = d.appendStart(steps, at)
+	}
+	return steps
+}
+
+func (d *decision) appendStart(steps []StartStep, at int) []StartStep {
+	why := d.starting[at]
+	if why == ReasonNone {
+		return steps
+	}
+	ref := refAt(d.Pod, at)
 	attempt := uint32(0)
 	last := d.current(ref)
 	if last != nil {
 		attempt = following(last.Attempt)
 	}
 	hold := d.StartHolds[ref.Name]
-	crashed := last != nil && last.State == runtime.ContainerExited || v.why.FailedProbe()
+	crashed := last != nil && last.State == runtime.ContainerExited || why.FailedProbe()
 	if hold.Reason == CrashBackOff && !crashed {
 		hold = Hold{}
 	}
-	if d.plan.Start == nil {
-		d.plan.Start = make([]StartStep, 0, len(d.Pod.Spec.EphemeralContainers)+len(d.Pod.Spec.Containers))
-	}
-	d.plan.Start = append(d.plan.Start, StartStep{ref, attempt, v.why, hold})
+	return append(steps, StartStep{ref, attempt, why, hold})
 }
 
 // following returns the next attempt. It does not overflow.

@@ -2,7 +2,6 @@ package actions
 
 import (
 	"fmt"
-	"slices"
 
 	v1 "k8s.io/api/core/v1"
 )
@@ -73,23 +72,9 @@ func ephemeralRef(pod *v1.Pod, i int) ContainerRef {
 	return ContainerRef{EphemeralContainer, i, pod.Spec.EphemeralContainers[i].Name}
 }
 
-// usualContainers is how many containers a pod may have before a decision on
-// it needs memory for their number.
-const usualContainers = 16
-
-// containerNames appends the container names in all three lists, ordered as in
-// refAt.
-func containerNames(names []string, pod *v1.Pod) []string {
-	for i := range pod.Spec.InitContainers {
-		names = append(names, pod.Spec.InitContainers[i].Name)
-	}
-	for i := range pod.Spec.Containers {
-		names = append(names, pod.Spec.Containers[i].Name)
-	}
-	for i := range pod.Spec.EphemeralContainers {
-		names = append(names, pod.Spec.EphemeralContainers[i].Name)
-	}
-	return names
+// count returns the number of containers in all three lists.
+func count(pod *v1.Pod) int {
+	return len(pod.Spec.InitContainers) + len(pod.Spec.Containers) + len(pod.Spec.EphemeralContainers)
 }
 
 // refAt returns the container at an index into the three lists concatenated: init,
@@ -105,9 +90,31 @@ func refAt(pod *v1.Pod, at int) ContainerRef {
 	return ephemeralRef(pod, at-inits-regulars)
 }
 
+// specAt returns the spec of the container that refAt returns.
+func specAt(pod *v1.Pod, at int) *v1.Container {
+	inits, regulars := len(pod.Spec.InitContainers), len(pod.Spec.Containers)
+	switch {
+	case at < inits:
+		return &pod.Spec.InitContainers[at]
+	case at < inits+regulars:
+		return &pod.Spec.Containers[at-inits]
+	}
+	return (*v1.Container)(&pod.Spec.EphemeralContainers[at-inits-regulars].EphemeralContainerCommon)
+}
+
+// find returns the index for which refAt returns the first container with the name, -1 if there is none.
+func find(pod *v1.Pod, name string) int {
+	for at := range count(pod) {
+		if specAt(pod, at).Name == name {
+			return at
+		}
+	}
+	return -1
+}
+
 // FindContainer returns the container with the given name, from any list in the pod.
 func FindContainer(pod *v1.Pod, name string) (ContainerRef, bool) {
-	at := slices.Index(containerNames(make([]string, 0, usualContainers), pod), name)
+	at := find(pod, name)
 	if at < 0 {
 		return ContainerRef{}, false
 	}
@@ -128,11 +135,5 @@ func position(pod *v1.Pod, ref ContainerRef) int {
 // Spec returns the container's spec in the pod, which must contain the container. The spec belongs
 // to the pod. For an ephemeral container it is the part that all kinds have in common.
 func (r ContainerRef) Spec(pod *v1.Pod) *v1.Container {
-	switch r.Kind {
-	case InitContainer:
-		return &pod.Spec.InitContainers[r.Index]
-	case EphemeralContainer:
-		return (*v1.Container)(&pod.Spec.EphemeralContainers[r.Index].EphemeralContainerCommon)
-	}
-	return &pod.Spec.Containers[r.Index]
+	return specAt(pod, position(pod, r))
 }

@@ -35,8 +35,8 @@ func ExplainPod(in Input) string {
 		return fmt.Sprintf("Nothing is done, because the input is not valid: %v.\n", err)
 	}
 	lines := explainPod(Compute(in)) + "\n"
-	for _, name := range containerNames(nil, in.Pod) {
-		lines += Explain(in, name) + "\n"
+	for at := range count(in.Pod) {
+		lines += Explain(in, specAt(in.Pod, at).Name) + "\n"
 	}
 	return lines
 }

@@ -3,7 +3,6 @@ package actions
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -128,18 +127,18 @@ func (in Input) Validate() error {
 	if in.Pod == nil {
 		return errNoPod
 	}
-	return validatePod(in.Pod, containerNames(make([]string, 0, usualContainers), in.Pod))
+	return validatePod(in.Pod)
 }
 
-func validatePod(pod *v1.Pod, names []string) error {
-	if err := validateNames(pod, names); err != nil {
+func validatePod(pod *v1.Pod) error {
+	if err := validateNames(pod); err != nil {
 		return err
 	}
 	if policy := pod.Spec.RestartPolicy; policy != "" && !isPolicy(policy) {
 		return fmt.Errorf("input: pod %s/%s: spec.restartPolicy is %q, want Always, OnFailure or Never", pod.Namespace, pod.Name, policy)
 	}
-	for at := range names {
-		if err := validateRestarts(pod, refAt(pod, at)); err != nil {
+	for at := range count(pod) {
+		if err := validateRestarts(pod, at); err != nil {
 			return err
 		}
 	}
@@ -147,16 +146,16 @@ func validatePod(pod *v1.Pod, names []string) error {
 }
 
 // validateRestarts validates the container's own restart policy and restart rules.
-func validateRestarts(pod *v1.Pod, ref ContainerRef) error {
-	c := ref.Spec(pod)
+func validateRestarts(pod *v1.Pod, at int) error {
+	c := specAt(pod, at)
 	if c.RestartPolicy != nil && !isPolicy(v1.RestartPolicy(*c.RestartPolicy)) {
-		return fmt.Errorf("input: pod %s/%s: %s.restartPolicy is %q, want Always, OnFailure or Never", pod.Namespace, pod.Name, ref.path(), *c.RestartPolicy)
+		return fmt.Errorf("input: pod %s/%s: %s.restartPolicy is %q, want Always, OnFailure or Never", pod.Namespace, pod.Name, refAt(pod, at).path(), *c.RestartPolicy)
 	}
 	for i := range c.RestartPolicyRules {
 		codes := c.RestartPolicyRules[i].ExitCodes
 		if codes != nil && codes.Operator != v1.ContainerRestartRuleOnExitCodesOpIn && codes.Operator != v1.ContainerRestartRuleOnExitCodesOpNotIn {
 			return fmt.Errorf("input: pod %s/%s: %s.restartPolicyRules[%d].exitCodes.operator is %q, want In or NotIn",
-				pod.Namespace, pod.Name, ref.path(), i, codes.Operator)
+				pod.Namespace, pod.Name, refAt(pod, at).path(), i, codes.Operator)
 		}
 	}
 	return nil
@@ -167,9 +166,10 @@ func isPolicy(p v1.RestartPolicy) bool {
 }
 
 // validateNames reports the first name that is empty or stands twice.
-func validateNames(pod *v1.Pod, names []string) error {
+func validateNames(pod *v1.Pod) error {
 	var seen uint64 // a bit for each name so far, shared by few
-	for at, name := range names {
+	for at := range count(pod) {
+		name := specAt(pod, at).Name
 		if name == "" {
 			return fmt.Errorf("input: pod %s/%s: %s has no name", pod.Namespace, pod.Name, refAt(pod, at).path())
 		}
@@ -178,7 +178,7 @@ func validateNames(pod *v1.Pod, names []string) error {
 			seen |= bit
 			continue
 		}
-		if same := slices.Index(names[:at], name); same >= 0 {
+		if same := find(pod, name); same < at {
 			return fmt.Errorf("input: pod %s/%s: %s and %s are both named %q",
 				pod.Namespace, pod.Name, refAt(pod, same).path(), refAt(pod, at).path(), name)
 		}

@@ -1,10 +1,13 @@
 package actions
 
 import (
-	"slices"
+	v1 "k8s.io/api/core/v1"
 
 	"github.com/podsync/podsync/runtime"
 )
+
+// usualContainers is the number of containers that a pod may have before a decision on it needs memory for their number.
+const usualContainers = 16
 
 // observation caches facts about the pod's status that several rules use.
 type observation struct {
@@ -17,35 +20,32 @@ type observation struct {
 	strays bool
 }
 
-// observe walks the status once. names are the pod's container names, by position.
-func (d *decision) observe(names []string) {
-	d.sandbox = d.Status.LatestSandbox()
-	if d.Status == nil {
-		return
+// observe walks the status once.
+func observe(pod *v1.Pod, status *runtime.PodStatus) (o observation) {
+	o.sandbox = status.LatestSandbox()
+	if status == nil {
+		return o
 	}
-	for i := range d.Status.Containers {
-		c := &d.Status.Containers[i]
-		at := slices.Index(names, c.Name)
-		switch {
-		case at < 0:
-		case at >= len(d.latest):
-			d.strays = true // not in latest, so clearStrays must check
-		default:
-			d.see(at, c)
+	for i := range status.Containers {
+		c := &status.Containers[i]
+		at := find(pod, c.Name)
+		if at < 0 {
+			continue
+		}
+		if at >= len(o.latest) {
+			o.strays = true // not in latest, so clearStrays must check
+			continue
+		}
+		newest, other := c, o.latest[at]
+		if other != nil && !c.NewerThan(other) {
+			newest, other = other, c
+		}
+		o.latest[at] = newest
+		if other != nil && other.Live() || c.Live() && (c.State != runtime.ContainerRunning || !c.In(o.sandbox)) {
+			o.strays = true
 		}
 	}
-}
-
-// see notes one instance for the container at a position.
-func (d *decision) see(at int, c *runtime.ContainerStatus) {
-	newest, other := c, d.latest[at]
-	if other != nil && !c.NewerThan(other) {
-		newest, other = other, c
-	}
-	d.latest[at] = newest
-	if other != nil && other.Live() || c.Live() && (c.State != runtime.ContainerRunning || !c.In(d.sandbox)) {
-		d.strays = true
-	}
+	return o
 }
 
 // current returns a container's current instance, nil if there is none.

@@ -23,8 +23,10 @@ type watch struct {
 }
 
 func decideWatching(in Input, ref ContainerRef) *decision {
-	d := &decision{Input: in, watch: &watch{ref: ref}}
-	d.observe(containerNames(nil, in.Pod))
+	d := &decision{
+		Input: &in, observation: observe(in.Pod, in.Status), plan: &Plan{},
+		starting: make([]Reason, count(in.Pod)), watch: &watch{ref: ref},
+	}
 	d.decide()
 	return d
 }
