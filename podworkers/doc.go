@@ -47,9 +47,9 @@
 //	workers_kill.go       KillPod
 //	workers_drain.go      Drain
 //	workers_ask.go        SyncKnownPods, KillRuntimePod, RemoveOrphan and State
-//	workers_report.go     log and Observer, after the lock is released
-//	workers_config.go     Config; workers_syncer.go, workers_observer.go and
-//	                      workers_errors.go: the interfaces and errors of Workers
+//	workers_report.go     log, Tracker and Observer, after the lock is released
+//	workers_config.go     Config; workers_syncer.go, workers_tracker.go, workers_observer.go
+//	                      and workers_errors.go: the interfaces and errors of Workers
 //
 // # What the caller provides
 //
@@ -141,12 +141,12 @@
 // is one for Run itself, one for each pod with work in flight, and at most one more that is about to take
 // work. An idle pod has none, and one timer serves all pods.
 //
-// All methods may be called from any goroutine, a Syncer's and an Observer's
-// calls included, with one exception: a Syncer that calls Drain, Run, or KillPod for its own pod
+// All methods may be called from any goroutine, a Syncer's, an Observer's
+// and a Tracker's calls included, with one exception: a Syncer that calls Drain, Run, or KillPod for its own pod
 // waits for itself. UpdatePod, SyncKnownPods,
 // KillRuntimePod, RemoveOrphan and State never wait for work. They wait for one lock, which is
-// held for microseconds and never across a call to the Syncer, the StatusSource, the
-// Observer or the Logger; and all of them but State report their changes to the Observer and
+// held for microseconds and never across a call to the Syncer, the StatusSource, the Tracker, the
+// Observer or the Logger; and all of them but State report their changes to the Tracker, the Observer and
 // the Logger before they return.
 //
 // In the sense of the Go memory model:

@@ -149,6 +149,7 @@ func (w *Workers) first() *job {
 // finish ends a job and returns the next one, of any pod. It returns nil if there is none.
 func (w *Workers) finish(j *job, end ended) *job {
 	changes := changes{now: time.Now()}
+	w.config.Tracker.WorkEnded(j.Work, end.err)
 	w.config.Observer.SyncEnded(j.Work, changes.now.Sub(j.started), end.err)
 	j.cancel(nil)
 	w.mu.Lock()

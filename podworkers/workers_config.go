@@ -37,7 +37,9 @@ type Config struct {
 	MaxConcurrent int
 	// ResyncInterval is the longest time between two calls to SyncPod for a pod. Zero means 1 min.
 	ResyncInterval time.Duration
-	// Observer receives events. Default: none.
+	// Tracker follows the pods for the program. Default: none.
+	Tracker Tracker
+	// Observer receives events, for metrics. Default: none.
 	Observer Observer
 	// Trace is called before each call to the Syncer, and returns the call's context, derived from ctx. The contexts of
 	// all steps of the call, such as calls to the runtime, are derived from it. After the call, the workers call end with
@@ -78,6 +80,9 @@ func (c Config) withDefaults() (Config, error) {
 	c.RetryInitial = cmp.Or(c.RetryInitial, defaultRetryInitial)
 	c.RetryMax = cmp.Or(c.RetryMax, max(defaultRetryMax, c.RetryInitial))
 	c.retryTransient = cmp.Or(c.retryTransient, defaultRetryTransient)
+	if c.Tracker == nil {
+		c.Tracker = noTracker{}
+	}
 	if c.Observer == nil {
 		c.Observer = NopObserver{}
 	}

@@ -39,6 +39,7 @@ func (e ended) outcome() Outcome {
 
 // do does the work, without the lock.
 func (j *job) do(c *Config) (end ended) {
+	c.Tracker.WorkStarted(j.Work)
 	c.Observer.SyncStarted(j.Work)
 	status, err := j.status(c.Status)
 	if err != nil {

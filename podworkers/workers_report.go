@@ -32,10 +32,11 @@ type failure struct {
 	retryIn time.Duration
 }
 
-// report reports the changes to the Observer and the log of the Config. The lock is not held.
+// report reports the changes to the Tracker, the Observer and the log of the Config. The lock is not held.
 func (c *changes) report(to *Config) {
 	reportMoves(to, c.forgotten)
 	for _, uid := range c.seen {
+		to.Tracker.PodAdded(uid)
 		to.Observer.PodSeen(uid, c.now)
 	}
 	reportMoves(to, c.moves)
@@ -51,6 +52,7 @@ func (c *changes) report(to *Config) {
 func reportMoves(to *Config, moves []moved) {
 	for _, m := range moves {
 		to.Log.Info("pod moved on", "podUID", m.uid, "from", m.from.String(), "to", m.to.String())
+		to.Tracker.PhaseChanged(m.uid, m.from, m.to)
 		to.Observer.PhaseChanged(m.uid, m.from, m.to)
 	}
 }

@@ -42,7 +42,7 @@ type Agent struct {
 func New(c agent.Config) (*Agent, error) {
 	a := &Agent{source: source.NewStaticPush("http"), pods: map[types.NamespacedName]*v1.Pod{}}
 	c.Sources = []source.Source{a.source}
-	c.Workers.Observer = observer{agent: a}
+	c.Finished = a.finished
 	var err error
 	a.Agent, err = agent.New(c)
 	return a, err
@@ -126,22 +126,13 @@ func (a *Agent) drop(pod *v1.Pod) {
 	a.source.Delete(pod.UID)
 }
 
-// An observer drops deleted pods once they have stopped and have been cleaned up.
-type observer struct {
-	podworkers.NopObserver
-	agent *Agent
-}
-
-// PhaseChanged is called for each change to a pod's phase.
-func (o observer) PhaseChanged(uid types.UID, _, to podworkers.Phase) {
-	if to != podworkers.Finished {
-		return
-	}
-	o.agent.mu.Lock()
-	defer o.agent.mu.Unlock()
-	for _, pod := range o.agent.pods {
+// finished drops a deleted pod once it has stopped and has been cleaned up.
+func (a *Agent) finished(uid types.UID) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, pod := range a.pods {
 		if pod.UID == uid && pod.DeletionTimestamp != nil {
-			o.agent.drop(pod)
+			a.drop(pod)
 		}
 	}
 }

@@ -55,6 +55,8 @@ type Config struct {
 	// available and all pods were listed; the first call follows soon after Run's start. Calls come from one
 	// goroutine and must not block. Default: not called.
 	AvailableChanged func(err error)
+	// Unreadable is called with the error of each read of a pod that fails. It must not block. Default: not called.
+	Unreadable func(uid types.UID, err error)
 	// Busy reports whether a pod is in transition: being started or stopped. Without
 	// events, the pods are listed at least once a second while a pod is in transition. It must not block.
 	// Default: no pod is in transition.
@@ -116,6 +118,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.AvailableChanged == nil {
 		c.AvailableChanged = func(error) {}
+	}
+	if c.Unreadable == nil {
+		c.Unreadable = func(types.UID, error) {}
 	}
 	if c.Busy == nil {
 		c.Busy = func(types.UID) bool { return false }

@@ -27,6 +27,9 @@ func (w *Watcher) inspect(ctx context.Context, p *pod) *inspection {
 		return l
 	}
 	w.config.Observer.Inspected(p.uid, time.Since(began), err)
+	if err != nil {
+		w.config.Unreadable(p.uid, err)
+	}
 	w.finish(p, l, status, err)
 	return l
 }

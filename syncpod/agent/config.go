@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/podworkers"
 	"github.com/podsync/podsync/runtime"
@@ -36,7 +37,7 @@ type Config struct {
 	// NodeName is the involved object of events that concern no pod: that images cannot be removed, or
 	// that the node is under pressure. Default: such events are not recorded.
 	NodeName string
-	// Sources, StopUnknown, Sync, Admission, Watch, Workers, Log, Reader, Cache and Store are the fields of a loop.Config. Sources
+	// Sources, StopUnknown, Sync, Admission, Watch, Workers, Finished, Log, Reader, Cache and Store are the fields of a loop.Config. Sources
 	// are required. Sync.Parts.Probes requires NoProbes, and Sync.Parts.Images requires NoImageGC, because the agent does
 	// not know which images are about to be used.
 	Sources     []source.Source
@@ -45,6 +46,7 @@ type Config struct {
 	Admission   loop.Admission
 	Watch       pleg.Settings
 	Workers     podworkers.Config
+	Finished    func(pod types.UID)
 	Log         logr.Logger
 	Reader      loop.Reader
 	Cache       *runtime.Cache
@@ -149,6 +151,6 @@ func (c *Config) imagesDir() string {
 func (c *Config) loop(parts []loop.Part) loop.Config {
 	return loop.Config{
 		Client: c.Client, Root: c.Root, Sources: c.Sources, StopUnknown: c.StopUnknown, Sync: c.Sync, Admission: c.Admission, Parts: parts,
-		Watch: c.Watch, Workers: c.Workers, Log: c.Log, Reader: c.Reader, Cache: c.Cache, Store: c.Store,
+		Watch: c.Watch, Workers: c.Workers, Finished: c.Finished, Log: c.Log, Reader: c.Reader, Cache: c.Cache, Store: c.Store,
 	}
 }

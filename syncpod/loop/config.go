@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/podworkers"
 	"github.com/podsync/podsync/runtime"
@@ -56,9 +57,13 @@ type Config struct {
 
 	// Watch configures the change detection in the runtime. Syncs inspect pods through the watcher.
 	Watch pleg.Settings
-	// Workers determines when pods are synced. Its Syncer and Status must be nil. Its Observer must not call
+	// Workers determines when pods are synced. Its Syncer, Status and Tracker must be nil. Its Observer must not call
 	// the Loop. Its ResyncInterval is by default 5 min, because every change is reported.
 	Workers podworkers.Config
+
+	// Finished is called when a pod has finished: nothing of it runs, and its last status was reported, so that its object may be
+	// deleted at its source. It must return soon, and must not call the Loop. Default: not called.
+	Finished func(pod types.UID)
 
 	// Log gets a line for each pod that is added, changed or removed at its source, and for each pod or object
 	// that a source rejects. It is also the Log of Sync and Workers if those are zero. Default: no log.
@@ -138,6 +143,7 @@ func (c *Config) checkParts() error {
 		{"Sync.Parts.StatusKeeper", c.Sync.Parts.StatusKeeper != nil},
 		{"Workers.Syncer", c.Workers.Syncer != nil},
 		{"Workers.Status", c.Workers.Status != nil},
+		{"Workers.Tracker", c.Workers.Tracker != nil},
 	} {
 		if f.set {
 			return fmt.Errorf("loop: Config.%s is set, which is for the Loop to do", f.name)
@@ -166,11 +172,8 @@ func (c Config) connected() (Config, error) {
 	if c.Sync.Root == "" {
 		c.Sync.Root = c.Root
 	}
-	if c.Watch.Observer == nil {
-		c.Watch.Observer = pleg.NopObserver{}
-	}
-	if c.Workers.Observer == nil {
-		c.Workers.Observer = podworkers.NopObserver{}
+	if c.Finished == nil {
+		c.Finished = func(types.UID) {}
 	}
 	c.shareLog()
 	for _, fill := range []func() error{c.makeFromClient, c.makeStore} {

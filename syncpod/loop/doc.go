@@ -77,7 +77,7 @@ package loop
 //	reader.go      reads of pods, which use the statuses of an earlier agent; inspections.go, the reads
 //	               of the work
 //	available.go   work waits while the runtime is unavailable
-//	observer.go    records the progress of the work
+//	tracker.go     records the progress of the work
 //	sink.go        statuses: kept, stored, passed on
 //	events.go      a queue before the event recorder
 //	preview.go     what a snapshot of a source would change

@@ -82,15 +82,14 @@ func (l *Loop) assemble() error {
 		Settings: c.Watch, Reader: reader{c.Reader, l.before}, Events: c.Client, Owner: c.Sync.Owner, Cache: c.Cache, Log: c.Log,
 		Observed:         syncer.Observe, // a container may exit, and its record be lost, between two works
 		Changed:          func(uid types.UID, _ *podruntime.PodStatus) { l.table.requestSync(uid) },
-		AvailableChanged: l.availableChanged,
-		Busy:             func(uid types.UID) bool { state := l.states.get(uid); return state.busy() },
+		AvailableChanged: l.availableChanged, Unreadable: l.unreadable,
+		Busy: func(uid types.UID) bool { state := l.states.get(uid); return state.busy() },
 	}
-	watchConfig.Observer = lookObserver{c.Watch.Observer, l}
 	if l.watcher, err = pleg.New(watchConfig); err != nil {
 		return fmt.Errorf("loop: Config.Watch: %w", err)
 	}
 	workersConfig := c.Workers
-	workersConfig.Syncer, workersConfig.Status, workersConfig.Observer = l.work(), workStatuses{l}, observer{l, c.Workers.Observer}
+	workersConfig.Syncer, workersConfig.Status, workersConfig.Tracker = l.work(), workStatuses{l}, tracker{l}
 	if l.workers, err = podworkers.New(workersConfig); err != nil {
 		return fmt.Errorf("loop: Config.Workers: %w", err)
 	}

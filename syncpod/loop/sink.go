@@ -33,9 +33,6 @@ func (s sink) KeepPodStatus(ctx context.Context, pod *v1.Pod, status *v1.PodStat
 	return s.deliver(ctx, pod, *status.DeepCopy())
 }
 
-// repeatTimeout bounds a delivery, as a Syncer's are.
-const repeatTimeout = 5 * time.Second
-
 // repeat delivers the status of a pod that the Syncer has not delivered, if there is one. It is called
 // after the Syncer's work: an earlier agent's stored status may be older than the one that the agent
 // reported.
@@ -44,8 +41,6 @@ func (s sink) repeat(ctx context.Context, pod *v1.Pod) error {
 	if !state.undelivered || state.status == nil || ctx.Err() != nil {
 		return ctx.Err() // a cancelled call must not report after its successors
 	}
-	ctx, cancel := context.WithTimeout(ctx, repeatTimeout)
-	defer cancel()
 	if err := s.deliver(ctx, pod, *state.status.DeepCopy()); err != nil {
 		return err
 	}
@@ -53,7 +48,14 @@ func (s sink) repeat(ctx context.Context, pod *v1.Pod) error {
 	return nil
 }
 
+// deliveryTimeout bounds each delivery of a status, as a Syncer without a Loop does.
+const deliveryTimeout = 5 * time.Second
+
+// deliver stores a status and passes it on. All statuses take this path: those of the Syncer, and those of pods that it has not
+// synced.
 func (s sink) deliver(ctx context.Context, pod *v1.Pod, status v1.PodStatus) error {
+	ctx, cancel := context.WithTimeout(ctx, deliveryTimeout)
+	defer cancel()
 	var errs []error
 	if !s.get(pod.UID).drained && !mayComeAgain(pod) {
 		if err := s.keep(ctx, pod, status); err != nil {

@@ -171,7 +171,16 @@ func (s *podState) trouble() error {
 // slowWork is how long a call may take, beyond a stop's deadline, before Health names it.
 const slowWork = 10 * time.Minute
 
-// begin records the beginning of work.
+// started records the beginning of work that is no removal.
+func (s *podState) started(w podworkers.Work, now time.Time) {
+	s.calls++
+	s.begin(w, now)
+	if w.Type != podworkers.SyncTerminatedPod { // SyncTerminatedPod does not change the pod
+		s.lookedAt = time.Time{}
+	}
+}
+
+// begin records the work in flight.
 func (s *podState) begin(w podworkers.Work, now time.Time) {
 	s.work, s.begun, s.slowAt = w.Type, now, now.Add(slowWork)
 	if w.Deadline.After(now) {

@@ -13,8 +13,8 @@
 // the next patch contains the UID only, so that another frequent writer cannot block it. Conditions
 // and fields of other writers, such as readiness gates, are preserved.
 //
-// The [Manager] is also a podworkers.Observer: when nothing of a pod is left on the node and its
-// object is being deleted, it deletes the object with grace period 0 and the UID as precondition,
+// An agent calls Finished of the [Manager] when nothing of a pod is left on the node. If the pod's
+// object is being deleted, the Manager deletes the object with grace period 0 and the UID as precondition,
 // after it has written the last status.
 //
 //	manager.go   Manager: which statuses are pending, and when they are written

@@ -17,7 +17,6 @@ import (
 
 	"github.com/podsync/podsync/modules/cluster/internal/queue"
 	"github.com/podsync/podsync/modules/cluster/mirrors"
-	"github.com/podsync/podsync/podworkers"
 	podruntime "github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/foreign"
 	"github.com/podsync/podsync/syncpod"
@@ -53,7 +52,6 @@ type Config struct {
 
 // A Manager writes pod statuses. Its methods may be called concurrently.
 type Manager struct {
-	podworkers.NopObserver
 	config Config
 	queue  *queue.Queue[types.UID]
 
@@ -65,10 +63,7 @@ type Manager struct {
 	synced chan struct{}
 }
 
-var (
-	_ syncpod.StatusSink  = (*Manager)(nil)
-	_ podworkers.Observer = (*Manager)(nil)
-)
+var _ syncpod.StatusSink = (*Manager)(nil)
 
 // unlistedTTL is how long the Manager remembers that a pod has finished if the API server has not listed the pod: it may
 // still list it.
@@ -143,14 +138,11 @@ const maxRefusal = 4096
 func (m *Manager) Refused(pod *v1.Pod, err error) {
 	text := foreign.CutText(err.Error(), maxRefusal)
 	_ = m.SetPodStatus(context.Background(), pod, apistatus.Rejected(v1.PodStatus{}, "InvalidPod", text)) // never fails
-	m.PhaseChanged(pod.UID, podworkers.Terminated, podworkers.Finished)
+	m.Finished(pod.UID)
 }
 
-// PhaseChanged records that nothing of a pod is left. The pod's last status may be reported later.
-func (m *Manager) PhaseChanged(uid types.UID, _, to podworkers.Phase) {
-	if to != podworkers.Finished {
-		return
-	}
+// Finished records that nothing of a pod is left. The pod's last status may be reported later.
+func (m *Manager) Finished(uid types.UID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.finished[uid] = true

@@ -24,7 +24,6 @@ import (
 
 	"github.com/podsync/podsync/modules/cluster/internal/clientlog"
 	"github.com/podsync/podsync/modules/cluster/status"
-	"github.com/podsync/podsync/podworkers"
 )
 
 func TestMain(m *testing.M) { os.Exit(clientlog.Run(m)) }
@@ -250,7 +249,7 @@ func TestN5_FastWriterDoesNotStarveTheStatus(t *testing.T) {
 			d.Errorf("the phase is %q", got)
 		}
 		d.set(asked, v1.PodStatus{Phase: v1.PodSucceeded})
-		d.PhaseChanged("1", podworkers.Terminated, podworkers.Finished)
+		d.Finished("1")
 		synctest.Wait()
 		if len(d.deletions()) != 1 {
 			d.Errorf("the deletions are %+v", d.deletions())
@@ -353,7 +352,7 @@ func TestM5_AnotherPodOfTheNameIsLeftAlone(t *testing.T) {
 		before := podOf()
 		before.UID = "0"
 		d.set(before, v1.PodStatus{Phase: v1.PodFailed})
-		d.PhaseChanged("0", podworkers.Terminated, podworkers.Finished)
+		d.Finished("0")
 		time.Sleep(time.Hour)
 		if got := d.status().Phase; got != "" {
 			d.Errorf("the phase is %q", got)
@@ -375,8 +374,7 @@ func TestW8_EndReportedOutOfOrder(t *testing.T) {
 				if askedFirst {
 					d.PodChanged(asked, false)
 				}
-				d.PhaseChanged("1", podworkers.Terminated, podworkers.Finished)
-				d.PhaseChanged("1", podworkers.Terminating, podworkers.Terminated)
+				d.Finished("1")
 				synctest.Wait()
 				if !askedFirst {
 					d.PodChanged(asked, false)
@@ -424,7 +422,7 @@ func TestPodIsDeletedAtItsEnd(t *testing.T) {
 			if len(d.deletions()) > 0 {
 				d.Fatal("deleted before its end")
 			}
-			d.PhaseChanged("1", podworkers.Terminated, podworkers.Finished)
+			d.Finished("1")
 			synctest.Wait()
 			if !askedFirst {
 				if len(d.deletions()) > 0 {
@@ -502,7 +500,7 @@ func TestStaticPodHasTheStatusOfItsMirror(t *testing.T) {
 		second = second.DeepCopy()
 		second.DeletionTimestamp = new(metav1.Now())
 		d.mirror = second
-		d.PhaseChanged("hash", podworkers.Terminated, podworkers.Finished)
+		d.Finished("hash")
 		synctest.Wait()
 		if slices.ContainsFunc(d.kube.Actions(), func(a ktesting.Action) bool { return a.GetVerb() == "delete" }) {
 			d.Error("the mirror was deleted")

@@ -300,7 +300,7 @@ func (a *agent) loop(ctx context.Context, p *parts, room nodeResources, events r
 	if c.LogPolicy, c.NoLogRotation, err = config.Logs(a.kubelet); err != nil {
 		return err
 	}
-	c.Workers.Observer = p.statuses
+	c.Finished = p.statuses.Finished
 	a.metrics.Observe(&c)
 	if a.tracing != nil {
 		if err := a.tracing.Trace(&c); err != nil {

@@ -102,7 +102,7 @@ func (r *agentRun) create() (err error) {
 			},
 		},
 	}
-	c.Workers.Observer = r.statuses
+	c.Finished = r.statuses.Finished
 	r.agent, err = agent.New(c)
 	r.local = r.newServer(alwaysAllow{}, alwaysAllow{})
 	r.remote = r.newServer(f.config.Authenticator, f.config.Authorizer)

@@ -2,7 +2,6 @@ package loop
 
 import (
 	"testing"
-	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -12,16 +11,16 @@ import (
 // W6: if two phases of a pod are reported in the wrong order, the later phase is kept, so that a container that starts late
 // is removed. A new pod with the same UID begins with the first phase.
 func TestW6_StepsOfALifeInEitherOrder(t *testing.T) {
-	l := &Loop{table: &podTable{housekeeping: make(flag, 1)}, states: &podStates{pods: map[types.UID]*podState{}}}
-	o := observer{l, podworkers.NopObserver{}}
-	o.PodSeen("u", time.Now())
+	l := &Loop{config: Config{Finished: func(types.UID) {}}, table: &podTable{housekeeping: make(flag, 1)}, states: &podStates{pods: map[types.UID]*podState{}}}
+	o := tracker{l}
+	o.PodAdded("u")
 	o.PhaseChanged("u", podworkers.Terminated, podworkers.Finished)
 	o.PhaseChanged("u", podworkers.Terminating, podworkers.Terminated)
 	o.PhaseChanged("u", podworkers.Syncing, podworkers.Terminating)
 	if got := l.states.get("u"); got.phase != podworkers.Finished || got.busy() || !got.ends() {
 		t.Errorf("the phase is %v, want Finished", got.phase)
 	}
-	o.PodSeen("u", time.Now())
+	o.PodAdded("u")
 	o.PhaseChanged("u", podworkers.Syncing, podworkers.Terminating)
 	if got := l.states.get("u").phase; got != podworkers.Terminating {
 		t.Errorf("the phase of the next life is %v, want Terminating", got)
