@@ -2,6 +2,7 @@ package actions_test
 
 import (
 	"fmt"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -32,6 +33,42 @@ func ExampleCompute() {
 	// create sandbox, attempt 0: the pod has no sandbox
 	// start init container "migrate", attempt 0: the pod starts in a new sandbox
 	// -> init container migrate as attempt 0
+}
+
+// A caller that remembers nothing has a pod and its status, and computes a plan after each change until nothing is left to do.
+// A crashed container starts again at once, because no back-off is known.
+func ExampleInput() {
+	pod := shop()
+	status := &runtime.PodStatus{
+		Sandboxes: []runtime.SandboxStatus{{ID: "s1", State: runtime.SandboxReady}},
+		Containers: []runtime.ContainerStatus{
+			{Name: "migrate", SandboxID: "s1", State: runtime.ContainerExited},
+			{Name: "app", SandboxID: "s1", State: runtime.ContainerExited, ExitCode: 1},
+		},
+	}
+	fmt.Print(actions.Compute(actions.Input{Pod: pod, Status: status}))
+	// Output: start container "app", attempt 1: it has ended and its restart policy asks for another run
+}
+
+// A caller that backs off adds that fact: the start is still in the plan, with the time until which it waits.
+func ExampleInput_backOff() {
+	pod := shop()
+	status := &runtime.PodStatus{
+		Sandboxes: []runtime.SandboxStatus{{ID: "s1", State: runtime.SandboxReady}},
+		Containers: []runtime.ContainerStatus{
+			{Name: "migrate", SandboxID: "s1", State: runtime.ContainerExited},
+			{Name: "app", SandboxID: "s1", State: runtime.ContainerExited, ExitCode: 1},
+		},
+	}
+	until := time.Date(2026, 11, 29, 8, 0, 10, 0, time.UTC)
+	plan := actions.Compute(actions.Input{
+		Pod: pod, Status: status,
+		StartHolds: map[string]actions.Hold{"app": {Reason: actions.CrashBackOff, Until: until}},
+	})
+	for _, step := range plan.Start {
+		fmt.Println(step.Container, "waits until", step.Hold.Until.Format(time.TimeOnly))
+	}
+	// Output: container "app" waits until 08:00:10
 }
 
 // Why was my container restarted?

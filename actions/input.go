@@ -12,6 +12,17 @@ import (
 
 // Input is everything a decision depends on. Compute reads it and keeps only
 // strings from it; it never writes to it.
+//
+// Most callers set only Pod and Status, and Probes if they run probes. The other fields are facts that a status cannot show. A zero
+// value means that the caller knows none, and then the status alone decides. A caller that
+//
+//	keeps records of ended containers         sets StatusComplete and Started
+//	backs off after crashes and failures      sets StartHolds, ResizeHolds and SandboxHold
+//	plans while steps of a plan still run     sets InFlight
+//	may stop between two steps of a plan      sets Restarting, from Plan.Restarts, and PostStartPending
+//	waits for the address of a sandbox        sets AddressWait
+//	restarts all containers (KEP-5532)        sets RestartAll, from RestartAllRequested
+//	decides when a pod ends, or must wait     sets End and Blocked
 type Input struct {
 	// Pod is the desired pod. Required. Its status is not read. Do not compute a plan for a pod
 	// that is being deleted: stop it. If it is computed nevertheless, a regular container that has
@@ -26,52 +37,50 @@ type Input struct {
 	// Probes holds the declared probes' last results, by container ID. A container without an entry
 	// has not been probed yet.
 	Probes map[runtime.ContainerID]ProbeResults
-	// RestartAll requests that all containers are stopped and removed, so that the pod starts over
-	// in its sandbox (KEP-5532). RestartAllRequested reports whether an exit code requests it. Set
-	// it from then on until the plan is a NoOp, which means that all are removed; the next plan
-	// without it starts the pod again, with attempts counted from 0.
-	RestartAll bool
-	// StatusComplete means that the caller has added to Status, from its own records, the last
-	// instance of each container that the runtime has lost. A container without an instance there
-	// has never run, and a pod with restart policy Never has finished only if a regular container
-	// has run or an init container has failed, in any sandbox. False means that Status may lack
-	// instances.
+
+	// StatusComplete means that a container without an instance in Status has never run: the caller has added the last instance of
+	// each container that the runtime has lost. Then a pod with restart policy Never has finished only if a regular container
+	// has run or an init container has failed, in any sandbox. False means that the runtime may have lost instances: such a
+	// pod has finished when its sandbox cannot be used any more and any of its containers has run, as in a kubelet.
 	StatusComplete bool
-	// Started names ephemeral containers that are known to have been started, for example from
-	// their logs, although Status has no instance. They do not run again (kubernetes
-	// #124176). Nil means that none is known.
+	// Started names ephemeral containers without an instance in Status that are known to have been started, for example from
+	// their logs. They do not run again (kubernetes #124176).
 	Started []string
+
+	// StartHolds are the back-offs of container starts by container name, ResizeHolds those of resizes. Their Reason is
+	// FailureBackOff after a step that failed. CrashBackOff holds only the start of a container that has exited, or that is
+	// stopped because a probe failed. Remove an entry when its time is over.
+	StartHolds, ResizeHolds map[string]Hold
+	// SandboxHold is the back-off of the sandbox, or of the node's preparation for it. Nothing is started until it ends.
+	SandboxHold Hold
+	// AddressWait means that the latest sandbox has a network and no address in it yet, and that the caller waits for one. The
+	// sandbox is kept, and nothing is started or resized in it (kubernetes #48510). Otherwise such a sandbox is replaced.
+	AddressWait Hold
+
+	// InFlight names the containers for which a step of an earlier plan still runs, such as a start whose image is being
+	// pulled. The plan leaves them as they are, unless it stops the whole pod or removes all its containers: then the caller
+	// must end those steps first.
+	InFlight []string
 	// Restarting are the instances that an earlier plan stopped in order to start their containers again, as
 	// Plan.Restarts returns them. Such a container starts again, whatever its exit code and its restart policy
-	// (kubernetes #109537). The caller must remove an entry when a later container instance has started, or when
-	// the instance runs and the plan does not stop it. Nil means that there is none.
+	// (kubernetes #109537). Remove an entry when a later instance of the container has started, or when
+	// the instance runs and the plan does not stop it.
 	Restarting []runtime.ContainerID
-	// AddressWait is set while the caller waits for the latest sandbox's address, which has a
-	// network but no address yet: the sandbox is not replaced because it lacks one, and nothing
-	// is started or resized in it (kubernetes #48510). The zero value means that the caller does
-	// not wait.
-	AddressWait Hold
-	// SandboxHold is set while the sandbox, or the node's preparation for it, backs off after a
-	// failure: nothing is started until it ends. StartHolds and ResizeHolds are container back-offs
-	// by name, with the reasons CrashBackOff and FailureBackOff. CrashBackOff applies to a
-	// container that has exited, or that is stopped because a probe failed. The caller must remove
-	// an entry when its time is over. Nil means that nothing waits.
-	SandboxHold             Hold
-	StartHolds, ResizeHolds map[string]Hold
 	// PostStartPending are the running instances whose postStart handler is not known to have
-	// finished, because an earlier agent or the runtime's response was lost.
+	// finished, because an earlier agent or the runtime's response was lost. It runs again.
 	PostStartPending []runtime.ContainerID
-	// InFlight names containers for which a step of an earlier plan has not ended, such as a start whose image is being
-	// pulled. The plan leaves them as they are, unless it stops the whole pod or removes all its containers: then the caller
-	// must end those steps first. Nil means that there is none.
-	InFlight []string
+
+	// RestartAll requests that all containers are stopped and removed, so that the pod starts over
+	// in its sandbox (KEP-5532). Set it when RestartAllRequested reports true, and until a plan is a NoOp, which means that
+	// all are removed. The next plan without it starts the pod again, with attempts counted from 0.
+	RestartAll bool
 	// End is why the pod must be stopped for good whatever its containers do: it is deleted or
 	// evicted, or it was reported as Succeeded or Failed. ReasonNone means that its containers
 	// decide.
 	End Reason
 	// Blocked is why the pod as a whole must wait, unless it has finished: with PodNotAdmitted its
 	// running containers are stopped, with NetworkNotReady no sandbox is created, and nothing that needs a new one
-	// is changed. The zero value means that the pod is not blocked.
+	// is changed.
 	Blocked Hold
 }
 
