@@ -43,7 +43,7 @@ var moduleRooms = []room{
 	{"modules/cluster/pods", []string{"modules/cluster/internal/watched", "syncpod/source"}, "the API server is a source of pods"},
 	{"modules/cluster/projections", []string{"syncpod/volume"}, "the API server has the certificates; package syncpod writes them into volumes"},
 	{"modules/cluster/serve", []string{"runtime/hostfs", "syncpod/server"}, "it authenticates callers; the server answers the requests"},
-	{"modules/cluster/status", []string{"syncpod/status", "syncpod/podref", "modules/cluster/internal/queue", "modules/cluster/mirrors", "podworkers", "runtime", "syncpod", "runtime/foreign"},
+	{"modules/cluster/status", []string{"syncpod/status", "syncpod/podref", "modules/cluster/internal/queue", "modules/cluster/mirrors", "runtime", "syncpod", "runtime/foreign"},
 		"statuses, events and deletions go to the API server"},
 
 	{"modules/cluster/volumes", []string{"syncpod/volume", "modules/cluster/internal/cached", "modules/csi", "syncpod/container/env"}, "the API server has the objects of volumes, and package csi mounts them"},
