@@ -129,7 +129,7 @@ func (o *observer) printChanges(pods []v1.Pod) {
 		o.printed[pod.UID] = r
 		o.screen.print(record{
 			Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID,
-			Reason: r.Status, Ready: r.readiness(), Restarts: &r.Restarts, Status: &pod.Status,
+			Reason: r.Status, Ready: r.Readiness(), Restarts: &r.Restarts, Status: &pod.Status,
 		})
 	}
 }

@@ -9,10 +9,23 @@ import (
 	"time"
 	"unicode/utf8"
 
+	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"github.com/podsync/podsync/runtime/foreign"
+	"github.com/podsync/podsync/syncpod/status/summary"
 )
+
+// row is a pod's line in a table.
+type row = summary.Summary
+
+func rowsOf(pods []v1.Pod) []row {
+	rows := make([]row, 0, len(pods))
+	for i := range pods {
+		rows = append(rows, summary.Of(&pods[i]))
+	}
+	return rows
+}
 
 // tableOf returns the lines in a table under kubectl's headings, none for no rows.
 func tableOf(rows []row, now time.Time) []string {
@@ -33,15 +46,14 @@ func tableOf(rows []row, now time.Time) []string {
 	}
 	print("NAMESPACE", "NAME", "READY", "STATUS", "RESTARTS", "AGE")
 	for _, r := range rows {
-		print(r.Namespace, r.Name, r.readiness(), r.Status, r.restarts(now), age(r.Began, now))
+		print(r.Namespace, r.Name, r.Readiness(), r.Status, restarts(r, now), age(r.Began, now))
 	}
 	t.Flush()
 	return strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
 }
 
-func (r row) readiness() string { return fmt.Sprintf("%d/%d", r.Ready, r.Containers) }
-
-func (r row) restarts(now time.Time) string {
+// restarts returns kubectl's RESTARTS, and whether the last exit was for lack of memory.
+func restarts(r row, now time.Time) string {
 	if r.Restarts == 0 || r.LastEnd.IsZero() {
 		return fmt.Sprint(r.Restarts)
 	}

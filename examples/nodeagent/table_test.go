@@ -20,7 +20,7 @@ func TestTable(t *testing.T) {
 	}
 	killed := someRows[0]
 	killed.Killed = true
-	if got := killed.restarts(noon); got != "4 (OOMKilled 40s ago)" {
+	if got := restarts(killed, noon); got != "4 (OOMKilled 40s ago)" {
 		t.Errorf("restarts of a killed container: %q", got)
 	}
 	if got := tableOf(someRows, noon); !slices.Equal(got, want) {

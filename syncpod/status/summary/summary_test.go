@@ -1,6 +1,7 @@
-package main
+package summary
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -65,7 +66,7 @@ func condition(kind v1.PodConditionType) func(*v1.Pod) {
 func deleted(pod *v1.Pod) { pod.DeletionTimestamp = &metav1.Time{} }
 
 // The expected words are the output of kubectl get pods of Kubernetes 1.36.
-func TestRowIsKubectls(t *testing.T) {
+func TestSummaryIsKubectls(t *testing.T) {
 	type all = []v1.ContainerStatus
 	creating := isWaiting("ContainerCreating")
 	initializing := isWaiting("PodInitializing")
@@ -86,7 +87,7 @@ func TestRowIsKubectls(t *testing.T) {
 		{"the first word counts", aPod(v1.PodRunning, nil, container("app", isWaiting("ImagePullBackOff")), container("log", isWaiting("ErrImagePull"))), "0/2", "ImagePullBackOff", "0"},
 		{"crash loop", aPod(v1.PodRunning, nil, restarted(container("app", isWaiting("CrashLoopBackOff")), 3, 5*time.Second), container("log", isRunning())), "1/2", "CrashLoopBackOff", "3 (5s ago)"},
 		{"restarts add up, the last counts", aPod(v1.PodRunning, nil, restarted(container("app", isRunning()), 3, time.Hour), restarted(container("log", isRunning()), 2, 90*time.Second)),
-			"2/2", "Running", "5 (90s ago)"},
+			"2/2", "Running", "5 (1m30s ago)"},
 		{"restarts of unknown time", aPod(v1.PodRunning, nil, v1.ContainerStatus{RestartCount: 2, State: isRunning(), Ready: true}), "1/2", "Running", "2"},
 		{"completed", aPod(v1.PodSucceeded, nil, container("app", hasEnded(0, 0, "Completed")), container("log", hasEnded(0, 0, "Completed"))), "0/2", "Completed", "0"},
 		{"failed", aPod(v1.PodFailed, nil, container("app", hasEnded(1, 0, "Error"))), "0/2", "Error", "0"},
@@ -102,40 +103,41 @@ func TestRowIsKubectls(t *testing.T) {
 		{"init: waits", aPod(v1.PodPending, all{container("migrate", isWaiting("ErrImagePull"))}), "0/3", "Init:ErrImagePull", "0"},
 		{"init: failed", aPod(v1.PodPending, all{container("migrate", hasEnded(1, 0, "Error"))}), "0/3", "Init:Error", "0"},
 		{"init: failed without a reason", aPod(v1.PodPending, all{container("migrate", hasEnded(7, 0, ""))}), "0/3", "Init:ExitCode:7", "0"},
-		{"init: crash loop", aPod(v1.PodPending, all{restarted(container("migrate", isWaiting("CrashLoopBackOff")), 4, time.Minute)}), "0/3", "Init:CrashLoopBackOff", "4 (60s ago)"},
+		{"init: crash loop", aPod(v1.PodPending, all{restarted(container("migrate", isWaiting("CrashLoopBackOff")), 4, time.Minute)}), "0/3", "Init:CrashLoopBackOff", "4 (1m0s ago)"},
 		{"init: the sidecar starts", aPod(v1.PodPending, all{done, container("proxy", initializing)}), "0/3", "Init:1/3", "0"},
 		{"init: the sidecar runs", aPod(v1.PodPending, all{done, proxy, container("warm-up", isRunning())}), "1/3", "Init:2/3", "0"},
 		{"init is over", aPod(v1.PodPending, all{done, proxy, warm}, container("app", initializing)), "1/3", "PodInitializing", "0"},
 		{"all run", aPod(v1.PodRunning, all{done, proxy, warm}, container("app", isRunning()), container("log", isRunning())), "3/3", "Running", "0"},
 		{"restarts of init containers are forgotten, of sidecars not", aPod(v1.PodRunning,
 			all{restarted(done, 5, time.Second), restarted(proxy, 1, time.Minute), warm}, container("app", isRunning()), container("log", isRunning())),
-			"3/3", "Running", "1 (60s ago)"},
+			"3/3", "Running", "1 (1m0s ago)"},
 		{"the sidecar crashes later", with(aPod(v1.PodRunning,
 			all{done, restarted(container("proxy", isWaiting("CrashLoopBackOff")), 1, time.Minute), warm}, container("app", isRunning()), container("log", isRunning())),
-			condition(v1.PodInitialized)), "2/3", "Init:CrashLoopBackOff", "1 (60s ago)"},
+			condition(v1.PodInitialized)), "2/3", "Init:CrashLoopBackOff", "1 (1m0s ago)"},
 	} {
-		r := rowOf(tt.pod)
-		if r.readiness() != tt.ready || r.Status != tt.status || r.restarts(noon) != tt.restarts {
-			t.Errorf("%s: %s %s %s, want %s %s %s", tt.name, r.readiness(), r.Status, r.restarts(noon), tt.ready, tt.status, tt.restarts)
+		r, restarts := Of(tt.pod), ""
+		if restarts = fmt.Sprint(r.Restarts); !r.LastEnd.IsZero() {
+			restarts += fmt.Sprintf(" (%v ago)", noon.Sub(r.LastEnd))
+		}
+		if r.Readiness() != tt.ready || r.Status != tt.status || restarts != tt.restarts {
+			t.Errorf("%s: %s %s %s, want %s %s %s", tt.name, r.Readiness(), r.Status, restarts, tt.ready, tt.status, tt.restarts)
 		}
 	}
 }
 
-func TestAge(t *testing.T) {
+func TestBegan(t *testing.T) {
 	pod := &v1.Pod{}
-	if got := age(rowOf(pod).Began, noon); got != "<unknown>" {
-		t.Errorf("of nothing: %s, want %q", got, "<unknown>")
+	check := func(when string, want time.Time) {
+		t.Helper()
+		if got := Of(pod).Began; !got.Equal(want) {
+			t.Errorf("%s: %v, want %v", when, got, want)
+		}
 	}
+	check("nothing is known", time.Time{})
 	pod.Annotations = map[string]string{runtime.AnnotationConfigSeen: noon.Add(-3 * time.Second).Format(time.RFC3339Nano)}
-	if got := age(rowOf(pod).Began, noon); got != "3s" {
-		t.Errorf("of a pod that was seen: %s", got)
-	}
+	check("a source has delivered the pod", noon.Add(-3*time.Second))
 	pod.Status.StartTime = &metav1.Time{Time: noon.Add(-2 * time.Hour)}
-	if got := age(rowOf(pod).Began, noon); got != "120m" {
-		t.Errorf("of a pod that an earlier agent took on: %s", got)
-	}
+	check("an earlier agent has accepted it", noon.Add(-2*time.Hour))
 	pod.CreationTimestamp = metav1.NewTime(noon.Add(-72 * time.Hour))
-	if got := age(rowOf(pod).Began, noon); got != "3d" {
-		t.Errorf("of a pod of an API server: %s", got)
-	}
+	check("an API server has created it", noon.Add(-72*time.Hour))
 }

@@ -1,6 +1,11 @@
-package main
+// Package summary summarizes a pod in one line, with the words that kubectl get pods uses. A program imports it to list
+// pods for people.
+//
+// The package is pure.
+package summary
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -10,11 +15,14 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// row is a pod's line in kubectl get pods.
-type row struct {
-	Namespace, Name, Status string
-	Ready, Containers       int
-	Restarts                int32
+// A Summary is a pod's line in kubectl get pods.
+type Summary struct {
+	Namespace, Name string
+	// Status is kubectl's STATUS: the pod's phase, or a more exact word such as CrashLoopBackOff or Init:1/3.
+	Status string
+	// Ready is the number of ready containers, and Containers the number of all, with sidecars.
+	Ready, Containers int
+	Restarts          int32
 	// LastEnd is the time of a restarted container's last exit. Killed means that the kernel ended it for lack of memory.
 	LastEnd time.Time
 	Killed  bool
@@ -22,17 +30,10 @@ type row struct {
 	Began time.Time
 }
 
-func rowsOf(pods []v1.Pod) []row {
-	rows := make([]row, 0, len(pods))
-	for i := range pods {
-		rows = append(rows, rowOf(&pods[i]))
-	}
-	return rows
-}
-
-// rowOf counts containers as kubectl does: sidecars count, other init containers only while the pod initializes.
-func rowOf(pod *v1.Pod) row {
-	r := row{Namespace: pod.Namespace, Name: pod.Name, Containers: len(pod.Spec.Containers), Began: began(pod)}
+// Of summarizes a pod. It counts containers as kubectl does: sidecars count, other init containers only while the pod
+// initializes.
+func Of(pod *v1.Pod) Summary {
+	r := Summary{Namespace: pod.Namespace, Name: pod.Name, Containers: len(pod.Spec.Containers), Began: began(pod)}
 	sidecars := sidecarsOf(pod)
 	r.Containers += len(sidecars)
 	over := initializing(pod, sidecars) == "" || isTrue(pod, v1.PodInitialized)
@@ -56,7 +57,10 @@ func rowOf(pod *v1.Pod) row {
 	return r
 }
 
-func (r *row) countRestarts(s v1.ContainerStatus) {
+// Readiness returns kubectl's READY, such as 1/2.
+func (r Summary) Readiness() string { return fmt.Sprintf("%d/%d", r.Ready, r.Containers) }
+
+func (r *Summary) countRestarts(s v1.ContainerStatus) {
 	r.Restarts += s.RestartCount
 	if end := s.LastTerminationState.Terminated; end != nil && end.FinishedAt.After(r.LastEnd) {
 		r.LastEnd, r.Killed = end.FinishedAt.Time, end.Reason == "OOMKilled"
@@ -71,7 +75,7 @@ func statusOf(pod *v1.Pod, sidecars map[string]bool, initialized bool) string {
 	}
 	word := initializing(pod, sidecars)
 	if initialized {
-		word = containersWord(pod, orElse(word, phaseWord(pod)))
+		word = containersWord(pod, cmp.Or(word, phaseWord(pod)))
 	}
 	return word
 }
@@ -79,7 +83,7 @@ func statusOf(pod *v1.Pod, sidecars map[string]bool, initialized bool) string {
 // phaseWord returns a pod's phase, or the reason for it. A pod without a status is Pending, as in
 // an API server.
 func phaseWord(pod *v1.Pod) string {
-	return orElse(pod.Status.Reason, orElse(string(pod.Status.Phase), string(v1.PodPending)))
+	return cmp.Or(pod.Status.Reason, string(pod.Status.Phase), string(v1.PodPending))
 }
 
 func containersWord(pod *v1.Pod, word string) string {
