@@ -101,6 +101,8 @@
 //
 //   - [github.com/podsync/podsync/syncpod/server]: the HTTP API of a kubelet: logs, exec,
 //     attach, port-forward and lists of pods, for authorized callers.
+//   - [github.com/podsync/podsync/syncpod/page]: a live web page about the pods, for the
+//     person who operates the machine.
 //
 // # Tests
 //

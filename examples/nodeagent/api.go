@@ -17,9 +17,9 @@ import (
 	"github.com/podsync/podsync/syncpod/timeline"
 )
 
-// recordTimeline makes the agent record its timeline if -serve is set.
+// recordTimeline makes the agent record its timeline if -serve or -page is set.
 func (o options) recordTimeline(c *agent.Config) http.Handler {
-	if o.serve == "" {
+	if o.serve == "" && o.page == "" {
 		return nil
 	}
 	history := timeline.New(timeline.Config{NodeName: o.node})

@@ -130,6 +130,7 @@ func run(ctx context.Context, o options, stdout *os.File) error {
 		return err
 	}
 	history := o.recordTimeline(&config)
+	view := o.observePage(&config, history)
 	agent, err := agent.New(config)
 	if err != nil {
 		return err
@@ -140,7 +141,9 @@ func run(ctx context.Context, o options, stdout *os.File) error {
 		s.say("No processes run: containers are simulated in memory. Volumes are real, and a hostPath is a path of this machine.")
 	}
 	defer func() { s.close("%s", o.farewell(running(agent.Pods()))) }()
-	return serve(ctx, agent, o.drain, s, func(ctx context.Context) error { return serveAPI(ctx, o, agent, conn, history, manifests, s.say) })
+	return serve(ctx, agent, o.drain, s,
+		func(ctx context.Context) error { return serveAPI(ctx, o, agent, conn, history, manifests, s.say) },
+		func(ctx context.Context) error { return servePage(ctx, o, agent, view, s.say) })
 }
 
 // share makes mounts in volumes propagate to containers if the runtime runs processes. On failure, pods that do not
@@ -154,8 +157,8 @@ func (o options) share(s *screen) {
 	}
 }
 
-// serve runs the agent and its server until ctx ends, and drains the pods with -drain.
-func serve(ctx context.Context, agent *agent.Agent, drained bool, s *screen, server func(context.Context) error) error {
+// serve runs the agent and its servers until ctx ends, and drains the pods with -drain.
+func serve(ctx context.Context, agent *agent.Agent, drained bool, s *screen, servers ...func(context.Context) error) error {
 	running, detach := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -163,8 +166,10 @@ func serve(ctx context.Context, agent *agent.Agent, drained bool, s *screen, ser
 	ended := make(chan error, 1)
 	wg.Go(func() { ended <- agent.Run(running) })
 	wg.Go(func() { display(running, agent, s) })
-	served := make(chan error, 1)
-	wg.Go(func() { served <- server(running) })
+	served := make(chan error, len(servers))
+	for _, server := range servers {
+		wg.Go(func() { served <- server(running) })
+	}
 	select {
 	case err := <-ended:
 		return err

@@ -28,8 +28,8 @@ const (
 
 // options are the flags of the agent.
 type options struct {
-	record, manifests, runtime, root, podLogs, node, owner, cgroups, output string
-	version, drain, stopUnknown, createManifests                            bool
+	record, manifests, runtime, root, podLogs, node, owner, cgroups, output, page string
+	version, drain, stopUnknown, createManifests                                  bool
 	// serve is a socket or an address, empty if the agent serves nothing.
 	serve        string
 	certificates certificates
@@ -58,6 +58,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags.BoolVar(&o.drain, "drain", false, "stop the pods when the agent is interrupted, instead of leaving them running; a second Ctrl-C stops waiting for them")
 	flags.StringVar(&o.serve, "serve", "", "`endpoint` at which the commands inspect the agent, "+
 		"such as unix://"+defaultServe+", for root and the agent's user, or https://:10250 with -tls-cert, -tls-key and -tls-ca")
+	flags.StringVar(&o.page, "page", "", "loopback `address`, such as 127.0.0.1:8080, of a live web page about the pods; it only reads, but all users of the machine can read it (default none)")
 	flags.StringVar(&o.record, "record", "", "`folder` in which each decision is recorded, up to 32 MiB and without values of Secrets; nodeagent replay explains them (default none)")
 	flags.BoolVar(&o.version, "version", false, "print the version and exit")
 	o.certificates.flags(flags)
@@ -114,6 +115,9 @@ func (o options) check(rest []string) error {
 		return fmt.Errorf("-serve %s: want an endpoint such as unix://%s or https://:10250", o.serve, defaultServe)
 	case o.runtime != memory && o.manifests == "":
 		return errors.New("-manifests is missing: it names the folder of the pods to run")
+	}
+	if err := checkPage(o.page); err != nil {
+		return err
 	}
 	if err := o.certificates.check(o.serve); err != nil {
 		return err

@@ -77,8 +77,8 @@ func pageOf(p *podHistory, now time.Time) pagePod {
 	return page
 }
 
-// policy allows the page to run its own script, and to load nothing.
+// policy allows the page to run its own script, and to load nothing. Only a page of the same server may frame it.
 func policy() string {
 	sum := sha256.Sum256([]byte(pageScript))
-	return "default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
+	return "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'self'; style-src 'unsafe-inline'; script-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
 }

@@ -74,6 +74,7 @@ var rooms = []room{
 	{"syncpod/podspec/qos", nil, "a class follows from the spec alone; cgroups, configurations and statuses need it"},
 	{"syncpod/status", []string{"actions", "internal/podresources", "internal/order", "runtime", "runtime/foreign", "syncpod/podspec/qos"},
 		"a status follows from the observed state; whether a container restarts must agree with the plan, so both use the same pure rules"},
+	{"syncpod/status/summary", []string{"runtime"}, "a line about a pod follows from its reported status"},
 	{"syncpod/probe", []string{"actions", "internal/jitter", "runtime", "runtime/cri", "runtime/foreign", "syncpod/lifecycle/handler"},
 		"a probe reports a result of package actions, which decides what follows; its checks run like the handlers of hooks"},
 	{"syncpod/volume/local", []string{"internal/lastknown", "internal/podresources", "runtime/hostfs", "runtime/hostfs/mounts", "syncpod/container", "syncpod/container/env", "syncpod/volume"},
@@ -106,6 +107,8 @@ var rooms = []room{
 
 	{"syncpod/recorder", []string{"actions", "runtime", "runtime/hostfs", "syncpod/loop"},
 		"it writes decisions in the background, as a part of a loop"},
+	{"syncpod/page", []string{"podworkers", "runtime", "runtime/foreign", "runtime/pleg", "syncpod", "syncpod/agent", "syncpod/loop", "syncpod/source", "syncpod/status/summary"},
+		"it shows what a loop reports; the embedder passes handlers for history and metrics"},
 	{"syncpod/timeline", []string{"actions", "podworkers", "runtime/image", "syncpod", "syncpod/agent", "syncpod/probe"},
 		"it records the calls of observers; no other package needs it"},
 
@@ -171,7 +174,7 @@ var bans = []ban{
 	},
 	{
 		in: []string{"actions/...", "backoff", "podworkers/...", "runtime", "runtime/hostfs/...", "syncpod/cgroup", "syncpod/container/env", "syncpod/device", "syncpod/eviction",
-			"syncpod/podref", "syncpod/podspec/...", "syncpod/shutdown", "syncpod/status", "syncpod/store", "syncpod/volume"}, throughout: true,
+			"syncpod/podref", "syncpod/podspec/...", "syncpod/shutdown", "syncpod/status/...", "syncpod/store", "syncpod/volume"}, throughout: true,
 		forbids: []string{"google.golang.org/grpc/...", "k8s.io/cri-api/..."},
 		because: "decisions can be run, printed and tested without a runtime",
 	},
@@ -181,7 +184,7 @@ var bans = []ban{
 		because: "back-off is useful outside Kubernetes, so it needs the standard library only",
 	},
 	{
-		in:      []string{"actions/...", "backoff", "runtime", "syncpod/container", "syncpod/container/env", "syncpod/status", "syncpod/eviction", "syncpod/cgroup", "syncpod/podspec/...", "internal/jitter", "internal/linux", "internal/quantities", "runtime/hostfs"},
+		in:      []string{"actions/...", "backoff", "runtime", "syncpod/container", "syncpod/container/env", "syncpod/status/...", "syncpod/eviction", "syncpod/cgroup", "syncpod/podspec/...", "internal/jitter", "internal/linux", "internal/quantities", "runtime/hostfs"},
 		forbids: []string{"google.golang.org/grpc/...", "github.com/go-logr/...", "os/exec", "net/http/..."},
 		because: "decisions and configurations are values: their computation makes no call and logs nothing",
 	},

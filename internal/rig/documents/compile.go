@@ -19,6 +19,7 @@ var fields = map[string]string{
 	"fmt":        "fmt",
 	"grpc":       "google.golang.org/grpc",
 	"http":       "net/http",
+	"net":        "net",
 	"k8sruntime": "k8s.io/apimachinery/pkg/runtime",
 	"kubernetes": "k8s.io/client-go/kubernetes",
 	"metav1":     "k8s.io/apimachinery/pkg/apis/meta/v1",
