@@ -83,7 +83,7 @@ func New(c Config) (*Syncer, error) {
 		return nil, fmt.Errorf("syncpod: Config.Limits.InitialBackOff and MaxBackOff: %w", err)
 	}
 	s := &Syncer{config: c, pace: limiter.New(c.Limits.MaxParallelStarts, new(limiter.Processors).Spare)}
-	s.known.limits, s.notices = limits, notices{&s.config}
+	s.known.limits, s.known.records, s.notices = limits, &recordStore{c.Parts.Records, c.Log}, notices{&s.config}
 	s.config.Events = boundedEvents{c.Events, &s.known}
 	var err error
 	s.stopper, err = lifecycle.New(lifecycle.Config{

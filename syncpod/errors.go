@@ -112,6 +112,20 @@ func (e *StepError) Temporary() bool {
 	return e.Step == stepNetwork || errors.Is(e.Err, cri.ErrUnavailable)
 }
 
+// joined joins the errors of failed steps. It omits steps that only back off.
+func joined(failed []*StepError) error {
+	var all stepErrors
+	for _, f := range failed {
+		if !f.Waits {
+			all = append(all, f)
+		}
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	return all
+}
+
 // stepErrors are all failures of one call. They are retried together.
 type stepErrors []*StepError
 

@@ -95,9 +95,9 @@ func (n notices) eventf(about *v1.ObjectReference, kind, reason, format string, 
 }
 
 // warn records a warning about the pod, unless the agent is ending.
-func (o *observedPod) warn(ctx context.Context, reason, format string, args ...any) {
+func (n notices) warn(ctx context.Context, pod *v1.Pod, reason, format string, args ...any) {
 	if ctx.Err() == nil {
-		o.eventf(podref.Pod(o.pod), v1.EventTypeWarning, reason, format, args...)
+		n.eventf(podref.Pod(pod), v1.EventTypeWarning, reason, format, args...)
 	}
 }
 
@@ -148,8 +148,6 @@ func firstIn(text string, at int, ids []identifier) *identifier {
 
 // idNames pairs the identifiers of the pod's sandboxes and containers with their names, for
 // withoutIDs.
-func (o *observedPod) idNames() []string { return idNames(o.status) }
-
 func idNames(status *runtime.PodStatus) []string {
 	var pairs []string
 	for i := range status.Sandboxes {

@@ -21,9 +21,7 @@ func (s *Syncer) NextInput(uid types.UID, status *runtime.PodStatus) (actions.In
 	if m == nil {
 		return actions.Input{}, false
 	}
-	m.mu.Lock()
-	decided := m.decided
-	m.mu.Unlock()
+	decided, _, _ := m.lastDecision()
 	if decided == nil {
 		return actions.Input{}, false
 	}
@@ -49,9 +47,7 @@ func (s *Syncer) Explain(uid types.UID) string {
 	if m == nil {
 		return ""
 	}
-	m.mu.Lock()
-	decided, failed, deadline := m.decided, m.failed, m.pod.Deadline()
-	m.mu.Unlock()
+	decided, failed, deadline := m.lastDecision()
 	var text strings.Builder
 	if !deadline.IsZero() {
 		fmt.Fprintf(&text, "The pod is being stopped, and its grace period ends at %s.\n", deadline.UTC().Format(time.RFC3339))

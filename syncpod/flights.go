@@ -250,84 +250,99 @@ func (f *flights) wait(ctx context.Context, changed <-chan struct{}, until time.
 	return false
 }
 
+// startAll starts the plan's containers that need not wait. Those whose images are not there soon stay in flight.
+func (s *Syncer) startAll(ctx context.Context, d *decision, done outcome, inFlight *flights) outcome {
+	for _, step := range d.plan.Start {
+		if !slices.Contains(done.unstopped, step.Container.Name) {
+			done.fail(s.begin(d, &done, step, inFlight))
+		}
+	}
+	return s.completeReady(ctx, d, done, inFlight)
+}
+
 // completeReady completes the starts that need not wait. It returns when all others wait for pulls that take long.
-func (w starting) completeReady(ctx context.Context) {
+func (s *Syncer) completeReady(ctx context.Context, d *decision, done outcome, inFlight *flights) outcome {
 	for {
-		st, until := w.flights.next(time.Now())
+		st, until := inFlight.next(time.Now())
 		switch {
 		case st != nil:
-			w.complete(ctx, st)
+			done = s.complete(ctx, d, done, st)
 		case until.IsZero():
-			return
+			return done
 		default:
-			w.flights.wait(ctx, nil, until)
+			inFlight.wait(ctx, nil, until)
 		}
 		if ctx.Err() != nil {
-			return
+			return done
 		}
 	}
 }
 
 // complete starts a container whose images are there.
-func (w starting) complete(ctx context.Context, st *flight) {
+func (s *Syncer) complete(ctx context.Context, d *decision, done outcome, st *flight) outcome {
 	defer st.Release()
 	name := st.step.Container.Name
-	if ask(w.memory, func(p *memory.Pod) bool { return p.Containers.HasRunSince(w.status, name) }) {
-		w.fail(&StepError{Step: stepCreate, Reason: errCreateContainer, Container: st.step.Container, Err: errRanAfterAll})
-		return
+	if d.memory.hasRunSince(done.status, name) {
+		done.fail(ranAfterAll(st.step))
+		return done
 	}
-	if failed := w.noteStart(ctx, st.Complete(ctx)); failed != nil {
-		w.fail(failed)
-	} else {
-		put(&w.started, name, true)
+	failed := s.noteStart(ctx, d, &done, st.Complete(ctx))
+	if failed == nil {
+		done.started = append(done.started, name)
 	}
+	done.fail(failed)
+	return done
 }
 
 // await completes the flights. It returns true as soon as the pod must be decided again before that: a container was stopped, a
 // status of the runtime or a result of a probe has changed, or a step is due that waits.
-func (w starting) await(ctx context.Context) (again bool) {
-	for w.flights.any() {
-		if ctx.Err() != nil && len(w.failed) > 0 {
-			return false // the first error is enough
+func (s *Syncer) await(ctx context.Context, d *decision, done outcome, inFlight *flights) (after outcome, again bool) {
+	for inFlight.any() {
+		if ctx.Err() != nil && len(done.failed) > 0 {
+			return done, false // the first error is enough
 		}
-		if w.flights.wait(ctx, w.report.changed, w.due()) {
-			return true
+		if inFlight.wait(ctx, d.report.changed, d.due(&done)) {
+			return done, true
 		}
-		for _, name := range w.collectStops(ctx) {
-			again = !w.startStopped(name) || again
+		stopped, failed, unstopped := s.collectStops(ctx, d, inFlight)
+		done.failed, done.unstopped = append(done.failed, failed...), append(done.unstopped, unstopped...)
+		for _, name := range stopped {
+			var planned bool
+			done, planned = s.startStopped(d, done, name, inFlight)
+			again = again || !planned
 		}
 		if again && ctx.Err() == nil {
-			return true
+			return done, true
 		}
-		w.completeReady(ctx)
+		done = s.completeReady(ctx, d, done, inFlight)
 		switch {
 		case ctx.Err() == nil:
-		case len(w.flights.starts) > 0:
-			w.complete(ctx, w.flights.pop()) // its error says that ctx has ended
-			return false
+		case len(inFlight.starts) > 0:
+			return s.complete(ctx, d, done, inFlight.pop()), false // its error says that ctx has ended
 		default:
-			w.flights.awaitStops()
-			w.collectStops(ctx)
+			inFlight.awaitStops()
+			_, failed, unstopped := s.collectStops(ctx, d, inFlight)
+			done.failed, done.unstopped = append(done.failed, failed...), append(done.unstopped, unstopped...)
 		}
 	}
-	return false
+	return done, false
 }
 
-// startStopped begins the start of a container that was stopped, if the last plan has one. If it does not, the pod must be decided
+// startStopped begins the start of a container that was stopped, if the plan has one. If it does not, the pod must be decided
 // again.
-func (w starting) startStopped(name string) (planned bool) {
-	at := slices.IndexFunc(w.plan.Start, func(s actions.StartStep) bool { return s.Container.Name == name })
-	if at >= 0 && w.sandbox.usable {
-		delete(w.unstopped, name)
-		w.begin(w.plan.Start[at])
+func (s *Syncer) startStopped(d *decision, done outcome, name string, inFlight *flights) (after outcome, planned bool) {
+	at := slices.IndexFunc(d.plan.Start, func(step actions.StartStep) bool { return step.Container.Name == name })
+	if at >= 0 && done.sandbox != nil {
+		done.unstopped = slices.DeleteFunc(done.unstopped, func(n string) bool { return n == name })
+		done.fail(s.begin(d, &done, d.plan.Start[at], inFlight))
 	}
-	return at >= 0
+	return done, at >= 0
 }
 
 // due returns when the pod must be decided again although nothing has changed, zero for never.
-func (w starting) due() time.Time {
-	due, now := syncing(w).result().NextTry, time.Now()
-	if w.errors() != nil {
+func (d *decision) due(done *outcome) time.Time {
+	due, now := d.result(done).NextTry, time.Now()
+	if joined(done.failed) != nil {
 		due = memory.Earliest(due, now.Add(retryInFlight))
 	}
 	if soon := now.Add(patience); !due.IsZero() && due.Before(soon) {

@@ -2,6 +2,7 @@ package syncpod
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -11,20 +12,26 @@ import (
 
 	"github.com/podsync/podsync/actions"
 	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/syncpod/container/env"
 	"github.com/podsync/podsync/syncpod/memory"
+	apistatus "github.com/podsync/podsync/syncpod/status"
 )
 
-// podMemory guards a Syncer's memory of one pod. With Records, the part in its Record outlives the
-// agent. The rest is lost with the agent: then a step that failed before a container ran may be
-// retried before the end of its back-off.
+// podMemory is a Syncer's memory of one pod. The part in its Record outlives the agent, if there are Records. The rest is
+// lost with the agent: then a step that failed before a container ran may be retried before the end of its back-off.
+//
+// A decision reads it once (recall) and writes it once (learn). Packages lifecycle and start write what they do when they do
+// it, because the agent may be killed: for them it is a lifecycle.PodMemory. Other components leave news in it at any time
+// (observe, wake), for a call in flight.
 type podMemory struct {
 	uid types.UID
 	// firstSeen is when the Syncer was first called for the pod.
 	firstSeen time.Time
-	// status is the status that was last reported. It has a lock of its own.
-	status statusBox
-	// secrets are the values of Secrets in the environments of the containers. They have a lock of their own.
+	records   *recordStore
+	// reported is the status that was last reported. It has a lock of its own.
+	reported statusBox
+	// secrets are the values of Secrets in the environments of the containers.
 	secrets podSecrets
 	// loading is taken while the record is read, saving is held while it is written.
 	loading turn
@@ -48,6 +55,9 @@ type podMemory struct {
 	decided *actions.Input
 	// resize is the last event about a resize, nil if there is none.
 	resize *resizeReported
+	// handlers are the instances whose postStart handler runs in the call in flight. A container is not reported as running
+	// before its handler has ended, as the API documents.
+	handlers map[string]bool
 	// ends are the channels of Exited, by instance.
 	ends map[string]chan struct{}
 	// observed is the newest status that was observed, nil if there is none. news has a value while something about the pod
@@ -62,28 +72,19 @@ func newPodMemory(uid types.UID, limits *memory.Limits) *podMemory {
 	}
 }
 
-// known returns sources that answer from memory if those of the program are unavailable.
-func (m *podMemory) known(from env.Sources) env.Sources {
+// noteRunOnce records which containers of the pod must run only once.
+func (m *podMemory) noteRunOnce(pod *v1.Pod) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.sources == nil {
-		m.sources = newKnownSources()
-	}
-	return m.sources.of(from)
+	m.pod.Containers.NoteRunOnce(pod)
 }
 
-// do calls f with the pod's memory while no other call reads or changes it.
-func (m *podMemory) do(f func(*memory.Pod)) {
+// beginReports notes that a call begins that reports the pod.
+func (m *podMemory) beginReports() {
+	m.reported.retry()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	f(&m.pod)
-}
-
-// ask returns the result of a rule, which it calls as do does.
-func ask[T any](m *podMemory, rule func(*memory.Pod) T) T {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return rule(&m.pod)
+	m.handlers = nil // those of a call that was abandoned
 }
 
 // setChanged notes that a call returns that may have changed the runtime.
@@ -99,6 +100,145 @@ func (m *podMemory) isStale(status *runtime.PodStatus) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return !m.changedAt.IsZero() && !status.ObservedAt.After(m.changedAt)
+}
+
+// withoutCutStarts returns a status without the instances whose start was cut short.
+func (m *podMemory) withoutCutStarts(status *runtime.PodStatus) *runtime.PodStatus {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.pod.Instances.WithoutCutStarts(status)
+}
+
+// see records what the runtime may lose of the newest status: read as the runtime has it, and full without cut starts and
+// with messages. It returns full with what the runtime has lost.
+func (m *podMemory) see(read, full *runtime.PodStatus) (complete *runtime.PodStatus) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.pod.SetAsideCutStarts(read)
+	m.pod.See(full)
+	return m.complete(full)
+}
+
+// seeEnd records what the runtime may lose of the newest status of a pod that is being stopped.
+func (m *podMemory) seeEnd(full *runtime.PodStatus) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.pod.See(full)
+}
+
+// completed returns a status with what the runtime has lost or does not report.
+func (m *podMemory) completed(status *runtime.PodStatus) *runtime.PodStatus {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.complete(status)
+}
+
+func (m *podMemory) complete(status *runtime.PodStatus) *runtime.PodStatus {
+	return m.pod.Instances.WithResources(m.pod.Containers.WithStarts(m.pod.Containers.WithSeen(status)))
+}
+
+// message returns the termination message of an instance, if that was read.
+func (m *podMemory) message(id string) (message string, known bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.pod.Instances.Message(id)
+}
+
+// setMessage records the termination message of an instance, and returns the recorded one.
+func (m *podMemory) setMessage(id, message string) string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.pod.Instances.SetMessage(id, message)
+}
+
+// A shownPod is what the API shows of a pod beyond the answer of the runtime.
+type shownPod struct {
+	status     *runtime.PodStatus
+	conditions []v1.PodCondition
+	evicted    *apistatus.Problem
+	restarting []runtime.ContainerID
+	startsOver bool
+}
+
+// shown returns what the API shows of a pod with a status, and how far the restart of all containers is then. It must be called
+// with mu held.
+func (m *podMemory) shown(pod *v1.Pod, status *runtime.PodStatus, restart memory.Restart, terminal, restartReported bool) (shownPod, memory.Restart) {
+	p := &m.pod
+	status = p.Containers.WithSeen(p.Instances.WithoutCutStarts(m.withoutHandlers(status)))
+	s := shownPod{status: p.Instances.WithResources(status), conditions: p.Disruption(), evicted: p.Evicted(), restarting: p.Containers.Restarting(status)}
+	if !terminal {
+		restart, s.startsOver = restart.Seen(pod, status, restartReported)
+	}
+	return s, restart
+}
+
+// show returns what the API shows of a pod with a status.
+func (m *podMemory) show(pod *v1.Pod, status *runtime.PodStatus, terminal, restartReported bool) shownPod {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s, restart := m.shown(pod, status, m.pod.Restart(), terminal, restartReported)
+	m.pod.SetRestart(restart)
+	return s
+}
+
+// probed returns a status in which the instances whose postStart handler runs do not run yet.
+func (m *podMemory) probed(status *runtime.PodStatus) *runtime.PodStatus {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.withoutHandlers(status)
+}
+
+// withoutHandlers returns a status in which the instances whose postStart handler runs were created, but do not run yet. It must
+// be called with mu held.
+func (m *podMemory) withoutHandlers(status *runtime.PodStatus) *runtime.PodStatus {
+	if len(m.handlers) == 0 || status == nil {
+		return status
+	}
+	without := *status
+	without.Containers = slices.Clone(status.Containers)
+	for i := range without.Containers {
+		if c := &without.Containers[i]; c.State == runtime.ContainerRunning && m.handlers[c.ID.ID] {
+			c.State, c.StartedAt = runtime.ContainerCreated, time.Time{}
+		}
+	}
+	return &without
+}
+
+// The methods below are those of a lifecycle.PodMemory.
+
+// Do calls f with the pod's memory while no other call reads or changes it.
+func (m *podMemory) Do(f func(*memory.Pod)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	f(&m.pod)
+}
+
+// Mark marks an instance, and reports whether it did not have the mark. The first mark PostStartPending means that the
+// instance's postStart handler begins.
+func (m *podMemory) Mark(id string, what memory.Mark) (first bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if what == memory.PostStartPending {
+		put(&m.handlers, id, true)
+	}
+	return m.pod.Instances.Mark(id, what)
+}
+
+// Unmark removes a mark. The handler has ended when it has no mark PostStartPending.
+func (m *podMemory) Unmark(id string, what memory.Mark) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.pod.Instances.Unmark(id, what)
+	if what == memory.PostStartPending {
+		delete(m.handlers, id)
+	}
+}
+
+// Marked reports whether an instance has a mark.
+func (m *podMemory) Marked(id string, what memory.Mark) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.pod.Instances.Marked(id, what)
 }
 
 // Exited returns a channel that is closed when a status shows that an instance has exited.
@@ -131,6 +271,8 @@ func (m *podMemory) noteEnds(status *runtime.PodStatus) {
 		}
 	}
 }
+
+// The methods below are the mailbox of a call in flight.
 
 // wake makes a call in flight compute the status again.
 func (m *podMemory) wake() {
@@ -172,125 +314,142 @@ func (m *podMemory) observedAfter(status *runtime.PodStatus) *runtime.PodStatus 
 	return m.observed
 }
 
-// Mark marks an instance, and reports whether it did not have the mark.
-func (m *podMemory) Mark(id string, what memory.Mark) (first bool) {
-	return ask(m, func(p *memory.Pod) bool { return p.Instances.Mark(id, what) })
+// newest returns the newest observed status, nil if none has a time.
+func (m *podMemory) newest() *runtime.PodStatus {
+	return m.observedAfter(&runtime.PodStatus{ObservedAt: time.Unix(0, 1)})
 }
 
-// Unmark removes a mark.
-func (m *podMemory) Unmark(id string, what memory.Mark) {
-	m.do(func(p *memory.Pod) { p.Instances.Unmark(id, what) })
-}
+// The methods below are what the steps of a plan note and ask.
 
-// Marked reports whether an instance has a mark.
-func (m *podMemory) Marked(id string, what memory.Mark) bool {
-	return ask(m, func(p *memory.Pod) bool { return p.Instances.Marked(id, what) })
-}
-
-// stopMemory is the memory of a pod as packages lifecycle and start use it.
-type stopMemory struct {
-	*podMemory
-	syncer *Syncer
-}
-
-func (s *Syncer) stopMemory(m *podMemory) stopMemory { return stopMemory{m, s} }
-
-// Do calls f with the pod's memory.
-func (m stopMemory) Do(f func(*memory.Pod)) { m.do(f) }
-
-// Record persists the changes of the pod.
-func (m stopMemory) Record(ctx context.Context) { m.syncer.record(ctx, m.podMemory) }
-
-// startMemory is the memory of a pod as package start uses it.
-type startMemory struct {
-	stopMemory
-	handling *handling
-}
-
-// Mark also notes that the postStart handler of an instance begins.
-func (m startMemory) Mark(id string, what memory.Mark) (first bool) {
-	if what == memory.PostStartPending {
-		m.handling.set(id, true)
-	}
-	return m.stopMemory.Mark(id, what)
-}
-
-// Unmark also notes that the postStart handler of an instance has ended.
-func (m startMemory) Unmark(id string, what memory.Mark) {
-	m.stopMemory.Unmark(id, what)
-	if what == memory.PostStartPending {
-		m.handling.set(id, false)
-	}
-}
-
-// postStopExited calls the hook after a stop for the containers that have exited, by themselves or with an earlier agent.
-func (s *Syncer) postStopExited(ctx context.Context, pod *v1.Pod, m *podMemory, status *runtime.PodStatus) {
-	for i := range status.Containers {
-		if c := &status.Containers[i]; c.State == runtime.ContainerExited {
-			s.stopper.PostStop(ctx, pod, c, s.stopMemory(m))
-		}
-	}
-}
-
-// everStarted reports whether an instance of a container was, or may have been, started.
-func (m *podMemory) everStarted(name string) bool {
-	return ask(m, func(p *memory.Pod) bool { return p.Containers.EverStarted(name) })
-}
-
-// completed returns the status with what the runtime has lost or does not report.
-func (m *podMemory) completed(status *runtime.PodStatus) *runtime.PodStatus {
-	return ask(m, func(p *memory.Pod) *runtime.PodStatus {
-		return p.Instances.WithResources(p.Containers.WithStarts(p.Containers.WithSeen(status)))
-	})
-}
-
-// setDecided records the input of the last plan.
-func (m *podMemory) setDecided(in *actions.Input) {
+// noteRestarts records which instances are stopped in order to start their containers again, and reports whether there are new
+// ones.
+func (m *podMemory) noteRestarts(restarts []runtime.ContainerID, status *runtime.PodStatus) (news bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.decided = in
+	return m.pod.Containers.NoteRestarts(restarts, status)
+}
+
+// hasRunSince reports whether a container has run, and this was unknown when the status was read.
+func (m *podMemory) hasRunSince(status *runtime.PodStatus, name string) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.pod.Containers.HasRunSince(status, name)
+}
+
+// crashed counts the exit of a container's current instance, once, and returns until when the next instance has to wait.
+func (m *podMemory) crashed(c *v1.Container, last *runtime.ContainerStatus, now time.Time) (until time.Time, wait bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.pod.Crashes.Crashed(c, last, now)
+}
+
+// setResources notes the resources in force in an instance.
+func (m *podMemory) setResources(id string, r runtime.ContainerResources) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.pod.Instances.SetResources(id, r)
+}
+
+// sandboxInUse returns the sandbox that the pod uses, "" if there is none.
+func (m *podMemory) sandboxInUse(status *runtime.PodStatus) string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.pod.Sandbox.InUse(status)
+}
+
+// needRecord makes the next Record write one, whatever it says.
+func (m *podMemory) needRecord() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.pod.NeedRecord()
+}
+
+// sandboxMade records a new sandbox. If replaced is not nil, the next replacement for the same reason waits, with this failure.
+func (m *podMemory) sandboxMade(id string, key memory.Key, replaced *StepError) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if replaced != nil {
+		m.failures.Failed(key, replaced, time.Now())
+	}
+	m.pod.Sandbox.SetMade(id)
+}
+
+// awaitAddress records that the agent waits for a sandbox's address.
+func (m *podMemory) awaitAddress(id string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.pod.Sandbox.BeginWait(id)
 }
 
 // killBy returns the deadline of a container, or of AllOfPod, that stops while the pod keeps running: grace from
 // now, or the deadline of an earlier try if that is earlier.
 func (m *podMemory) killBy(what string, grace time.Duration) time.Time {
 	deadline := time.Now().Add(grace)
-	return ask(m, func(p *memory.Pod) time.Time { return p.Kills.Begin(what, deadline) })
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.pod.Kills.Begin(what, deadline)
+}
+
+// killed drops the deadlines of killBy.
+func (m *podMemory) killed() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.pod.Kills.End(func(string) bool { return false })
+}
+
+// evict records why the pod is evicted. The first reason counts.
+func (m *podMemory) evict(why *apistatus.Problem, disrupted bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.pod.Evict(why, disrupted)
 }
 
 // hasten returns the earliest deadline that the pod was ever given.
 func (m *podMemory) hasten(deadline time.Time) time.Time {
-	return ask(m, func(p *memory.Pod) time.Time { return p.Hasten(deadline) })
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.pod.Hasten(deadline)
 }
 
 // callOff drops a termination that was not completed, unless ctx has ended: the pod may have to terminate again.
 // It reports whether there was such a termination.
 func (m *podMemory) callOff(ctx context.Context) bool {
-	return ask(m, func(p *memory.Pod) bool { return ctx.Err() == nil && p.CallOff() })
+	if ctx.Err() != nil {
+		return false
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.pod.CallOff()
 }
 
 // held returns the failure that delays the next try of a key.
 func (m *podMemory) held(key memory.Key, now time.Time) *StepError {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	return m.heldBy(key, now)
+}
+
+// heldBy is held with mu held.
+func (m *podMemory) heldBy(key memory.Key, now time.Time) *StepError {
 	if failure, until, wait := m.failures.Held(key, now); wait {
 		return failure.waiting(until)
 	}
 	return nil
 }
 
-// holdUp notes that a step failed, and returns until when the next try has to wait.
-func (m *podMemory) holdUp(key memory.Key, err *StepError, now time.Time) time.Time {
+// holdUp delays a failed step's next try, unless the step is not the failure's cause: the agent gave up, or the runtime
+// was unavailable. If the same step keeps failing with Unavailable, the step itself crashes the runtime, and it is
+// delayed, too.
+func (m *podMemory) holdUp(ctx context.Context, key memory.Key, failed *StepError) {
+	if ctx.Err() != nil || errors.Is(failed, cri.ErrCanceled) || !failed.NotBefore.IsZero() {
+		return
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.failures.Failed(key, err, now)
-}
-
-// excuse reports whether a failure because the runtime was unavailable does not count.
-func (m *podMemory) excuse(key memory.Key) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.failures.Excuse(key)
+	if errors.Is(failed, cri.ErrUnavailable) && m.failures.Excuse(key) {
+		return
+	}
+	failed.NotBefore = m.failures.Failed(key, failed, time.Now())
 }
 
 // succeeded forgets the failures of a key.
@@ -298,13 +457,6 @@ func (m *podMemory) succeeded(key memory.Key) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.failures.Succeeded(key)
-}
-
-// holdsNothing reports whether nothing has failed or ended yet.
-func (m *podMemory) holdsNothing() bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.failures.IsEmpty() && m.pod.Crashes.IsEmpty()
 }
 
 // lastFailed returns the last reported errors of containers.
@@ -321,6 +473,24 @@ func (m *podMemory) setFailed(failed []*StepError) {
 	m.failed = failed
 }
 
+// known returns sources that answer from memory if those of the program are unavailable.
+func (m *podMemory) known(from env.Sources) env.Sources {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.sources == nil {
+		m.sources = newKnownSources()
+	}
+	return m.sources.of(from)
+}
+
+// lastDecision returns the input of the last plan, the last reported errors, and the deadline of the pod if it is being
+// stopped.
+func (m *podMemory) lastDecision() (decided *actions.Input, failed []*StepError, deadline time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.decided, m.failed, m.pod.Deadline()
+}
+
 // close ends the recording, so that abandoned work that returns late does not record a forgotten pod. It waits
 // for a record that is being written.
 func (m *podMemory) close() {
@@ -329,14 +499,17 @@ func (m *podMemory) close() {
 	}
 	m.saving.Lock()
 	defer m.saving.Unlock()
-	m.do((*memory.Pod).Close)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.pod.Close()
 }
 
 // memories has the memory of each pod until the pod is forgotten.
 type memories struct {
-	limits *memory.Limits
-	mu     sync.Mutex
-	pods   map[types.UID]*podMemory
+	limits  *memory.Limits
+	records *recordStore
+	mu      sync.Mutex
+	pods    map[types.UID]*podMemory
 	// undeleted are forgotten pods whose records could not be deleted. A new pod with the UID of one of
 	// them is another pod (kubernetes #104648).
 	undeleted map[types.UID]bool
@@ -357,6 +530,7 @@ func (m *memories) of(uid types.UID) *podMemory {
 		return p
 	}
 	p := newPodMemory(uid, m.limits)
+	p.records = m.records
 	if m.undeleted[uid] {
 		p.pod.Outdate()
 	}
@@ -389,4 +563,45 @@ func put[K comparable, V any](m *map[K]V, key K, value V) {
 		*m = map[K]V{}
 	}
 	(*m)[key] = value
+}
+
+// A turn is a lock whose waiters can give up. The zero turn is unlocked.
+type turn struct {
+	mu sync.Mutex
+	// taken is closed when the turn is released, nil if it is free.
+	taken chan struct{}
+}
+
+// take waits for the turn. If ctx ends first, it returns ctx's error.
+func (t *turn) take(ctx context.Context) error {
+	for {
+		taken := t.tryTake()
+		if taken == nil {
+			return nil
+		}
+		select {
+		case <-taken:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// tryTake takes the turn if it is free, and otherwise returns a channel that is closed when it is.
+func (t *turn) tryTake() (taken <-chan struct{}) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.taken != nil {
+		return t.taken
+	}
+	t.taken = make(chan struct{})
+	return nil
+}
+
+// end frees the turn.
+func (t *turn) end() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	close(t.taken)
+	t.taken = nil
 }

@@ -28,7 +28,7 @@ func heap() uint64 {
 // the last record.
 func settle(m *podMemory, pod *v1.Pod, id string) {
 	running := &runtime.PodStatus{Containers: []runtime.ContainerStatus{{Name: "app", ID: runtime.ContainerID{ID: id}, State: runtime.ContainerRunning}}}
-	m.do(func(p *memory.Pod) {
+	m.Do(func(p *memory.Pod) {
 		p.Restore(memory.Record{})
 		p.Containers.NoteRunOnce(pod)
 		p.See(&runtime.PodStatus{})
@@ -41,7 +41,7 @@ func settle(m *podMemory, pod *v1.Pod, id string) {
 		saved, _ := p.Snapshot()
 		p.Saved(saved)
 	})
-	m.status.deliver(context.Background(), func(*v1.PodStatus) error { return nil })
+	m.reported.deliver(context.Background(), func(*v1.PodStatus) error { return nil })
 }
 
 // There are as many memories as there are pods, nearly all of pods that have settled: each

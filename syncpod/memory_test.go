@@ -92,7 +92,7 @@ func TestWhatIsAddedToAStatus(t *testing.T) {
 		{Name: "tells", ID: runtime.ContainerID{ID: "3"}, State: runtime.ContainerRunning, Resources: &given},
 	}}
 	for _, id := range []string{"1", "2", "3"} {
-		m.do(func(p *memory.Pod) { p.Instances.SetResources(id, runtime.ContainerResources{CPULimit: 2}) })
+		m.Do(func(p *memory.Pod) { p.Instances.SetResources(id, runtime.ContainerResources{CPULimit: 2}) })
 	}
 	before := slices.Clone(status.Containers)
 	var full *runtime.PodStatus

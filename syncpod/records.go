@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/syncpod/memory"
@@ -15,17 +16,23 @@ import (
 // recordTimeout limits each operation on records.
 const recordTimeout = time.Second
 
+// recordStore stores the records of pods, if there are Records.
+type recordStore struct {
+	to  Records
+	log logr.Logger
+}
+
 // remember returns a pod's memory, with its record.
 func (s *Syncer) remember(ctx context.Context, uid types.UID) *podMemory {
 	m := s.known.of(uid)
-	s.load(ctx, m)
+	m.load(ctx)
 	return m
 }
 
 // load adds the record to the memory, once. A termination and SetDeadline may call it concurrently: one of them reads
 // the record.
-func (s *Syncer) load(ctx context.Context, m *podMemory) {
-	if s.config.Parts.Records == nil || ask(m, (*memory.Pod).Loaded) {
+func (m *podMemory) load(ctx context.Context) {
+	if m.records.to == nil || m.isLoaded() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, recordTimeout)
@@ -34,49 +41,66 @@ func (s *Syncer) load(ctx context.Context, m *podMemory) {
 		return
 	}
 	defer m.loading.end()
-	if ask(m, (*memory.Pod).Loaded) {
+	if m.isLoaded() {
 		return
 	}
-	text, err := s.config.Parts.Records.LoadRecord(ctx, m.uid)
+	text, err := m.records.to.LoadRecord(ctx, m.uid)
 	if err != nil {
-		s.config.Log.Error(err, "no record of a pod", "podUID", m.uid)
+		m.records.log.Error(err, "no record of a pod", "podUID", m.uid)
 		return
 	}
 	var r memory.Record
 	if text != nil {
 		if err := r.UnmarshalJSON(text); err != nil { // the record will never be readable, so the next record replaces it
-			s.config.Log.Error(err, "the record of a pod is lost", "podUID", m.uid)
+			m.records.log.Error(err, "the record of a pod is lost", "podUID", m.uid)
 			r = memory.Record{}
 		}
 	}
-	m.do(func(p *memory.Pod) { p.Restore(r) })
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.pod.Restore(r)
 }
 
-// record persists the changes to a pod. It does not overwrite an old record that could not be
+// isLoaded reports whether the record was added.
+func (m *podMemory) isLoaded() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.pod.Loaded()
+}
+
+// Record persists the changes of the pod for the next agent. It does not overwrite an old record that could not be
 // loaded.
-func (s *Syncer) record(ctx context.Context, m *podMemory) {
-	if s.config.Parts.Records == nil {
+func (m *podMemory) Record(ctx context.Context) {
+	if m.records.to == nil {
 		return
 	}
 	// Records are written one at a time, so that an older one does not replace a newer one.
 	m.saving.Lock()
 	defer m.saving.Unlock()
-	var saved memory.Snapshot
-	var news bool
-	if m.do(func(p *memory.Pod) { saved, news = p.Snapshot() }); !news {
+	saved, news := m.unsaved()
+	if !news {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
 	defer cancel()
 	text, err := saved.Record().MarshalJSON()
 	if err == nil {
-		err = s.config.Parts.Records.SaveRecord(ctx, m.uid, text)
+		err = m.records.to.SaveRecord(ctx, m.uid, text)
 	}
 	if err != nil {
-		s.config.Log.Error(err, "the record of a pod was not kept", "podUID", m.uid)
+		m.records.log.Error(err, "the record of a pod was not kept", "podUID", m.uid)
 		return
 	}
-	m.do(func(p *memory.Pod) { p.Saved(saved) })
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.pod.Saved(saved)
+}
+
+// unsaved returns what a record would say, and whether it must be written.
+func (m *podMemory) unsaved() (record memory.Snapshot, news bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.pod.Snapshot()
 }
 
 // RecordedPods returns the pods that have a record, and those that have devices of Config.Extensions.Devices, sorted.

@@ -12,7 +12,6 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podsync/podsync/runtime"
-	podmemory "github.com/podsync/podsync/syncpod/memory"
 	"github.com/podsync/podsync/syncpod/podref"
 	apistatus "github.com/podsync/podsync/syncpod/status"
 )
@@ -70,67 +69,31 @@ type outlook struct {
 // the work, and the call waits for the last one at its end.
 type report struct {
 	*Syncer
-	pod        *v1.Pod
+	pod        *v1.Pod // as the caller has passed it
 	memory     *podMemory
 	deliveries sync.WaitGroup
 
-	// mu guards the fields below, and is held while a status is computed, so that none is computed from an older status of
-	// the runtime after one from a newer one.
-	mu sync.Mutex
-	// status is the newest status of the runtime that was reported, outlook the last one.
+	// status is the newest status of the runtime that was reported, outlook the last one. The lock of the statusBox guards them,
+	// and is held while a status is computed, so that none is computed from an older status of the runtime after one from a
+	// newer one.
 	status  *runtime.PodStatus
 	outlook outlook
 
-	handling handling
 	// changed has a value when beside has reported something.
 	changed chan struct{}
 }
 
-// handling are the instances whose postStart handler runs. A container is not reported as running before its handler has ended,
-// as the API documents.
-type handling struct {
-	mu  sync.Mutex
-	ids map[string]bool
-}
-
-// set notes whether the handler of an instance runs.
-func (h *handling) set(id string, runs bool) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if runs {
-		put(&h.ids, id, true)
-	} else {
-		delete(h.ids, id)
-	}
-}
-
-// without returns a status in which these instances were created, but do not run yet.
-func (h *handling) without(status *runtime.PodStatus) *runtime.PodStatus {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if len(h.ids) == 0 || status == nil {
-		return status
-	}
-	without := *status
-	without.Containers = slices.Clone(status.Containers)
-	for i := range without.Containers {
-		if c := &without.Containers[i]; c.State == runtime.ContainerRunning && h.ids[c.ID.ID] {
-			c.State, c.StartedAt = runtime.ContainerCreated, time.Time{}
-		}
-	}
-	return &without
-}
-
 func (s *Syncer) newReport(pod *v1.Pod, m *podMemory) *report {
-	m.status.retry()
+	m.beginReports()
 	return &report{Syncer: s, pod: pod, memory: m, changed: make(chan struct{}, 1)}
 }
 
 // update computes the status, and starts its delivery if it has changed. If a newer status of the runtime was reported in this
 // call, it counts.
 func (r *report) update(ctx context.Context, status *runtime.PodStatus, o outlook) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
+	box := &r.memory.reported
+	box.mu.Lock()
+	defer box.mu.Unlock()
 	if r.status == nil || status == nil || !r.status.ObservedAt.After(status.ObservedAt) {
 		r.status = status
 	}
@@ -138,10 +101,30 @@ func (r *report) update(ctx context.Context, status *runtime.PodStatus, o outloo
 	r.publish(ctx, o)
 }
 
-// publish computes the status from the newest facts. It must be called with mu held.
+// again reports the newest observed status.
+func (r *report) again(ctx context.Context, mayStart bool) {
+	newer := r.memory.observedAfter(r.newest(nil))
+	if newer != nil {
+		newer = r.withMessages(r.pod, r.memory, newer) // it may wait for a disk
+	}
+	box := &r.memory.reported
+	box.mu.Lock()
+	defer box.mu.Unlock()
+	if newer != nil && r.memory.observedAfter(r.status) != nil {
+		r.status = newer
+		if mayStart {
+			r.config.Parts.Probes.Observe(r.pod, r.memory.probed(newer), false) // containers that the call has started are probed
+		}
+	}
+	o := r.outlook
+	o.mayStart = mayStart
+	r.publish(ctx, o)
+}
+
+// publish computes the status from the newest facts. It must be called with the lock of the statusBox held.
 func (r *report) publish(ctx context.Context, o outlook) {
-	before, now := r.memory.status.replace(&r.pod.Status, func(previous *v1.PodStatus) v1.PodStatus {
-		next := apistatus.Merge(r.published(previous), r.compute(previous, r.status, o))
+	before, now := r.memory.reported.replace(&r.pod.Status, func(previous *v1.PodStatus) v1.PodStatus {
+		next := apistatus.Merge(r.published(previous), r.compute(previous, o, r.memory.show(r.pod, r.status, o.terminal, isStartingOver(previous))))
 		if o.mayStart && runtime.IsTerminal(next.Phase) {
 			return *previous
 		}
@@ -151,6 +134,17 @@ func (r *report) publish(ctx context.Context, o outlook) {
 		r.config.Observer.PodRunning(r.pod, time.Since(r.memory.firstSeen))
 	}
 	r.deliveries.Go(func() { r.deliver(ctx) })
+}
+
+// newest returns the newer one of a status and the reported one.
+func (r *report) newest(status *runtime.PodStatus) *runtime.PodStatus {
+	box := &r.memory.reported
+	box.mu.Lock()
+	defer box.mu.Unlock()
+	if status == nil || r.status != nil && r.status.ObservedAt.After(status.ObservedAt) {
+		return r.status
+	}
+	return status
 }
 
 // besideDelay is how long a change waits for the end of a SyncPod, which is followed by another one that reports it.
@@ -204,38 +198,6 @@ func (r *report) awaitNews(ctx context.Context, ended <-chan struct{}, delay tim
 	return true
 }
 
-// again reports the newest observed status.
-func (r *report) again(ctx context.Context, mayStart bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if newer := r.memory.observedAfter(r.status); newer != nil {
-		r.status = r.withMessages(r.pod, r.memory, newer)
-		if mayStart {
-			r.config.Parts.Probes.Observe(r.pod, r.handling.without(newer), false) // containers that the call has started are probed
-		}
-	}
-	o := r.outlook
-	o.mayStart = mayStart
-	r.publish(ctx, o)
-}
-
-// newest returns the newer one of a status and the reported one.
-func (r *report) newest(status *runtime.PodStatus) *runtime.PodStatus {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if status == nil || r.status != nil && r.status.ObservedAt.After(status.ObservedAt) {
-		return r.status
-	}
-	return status
-}
-
-// ended reports whether the pod has finished, by its observed or its reported phase. A status
-// has a terminal phase only when no container of the pod runs any more.
-func (r *report) ended(status *runtime.PodStatus) bool {
-	previous := r.memory.status.reported(&r.pod.Status)
-	return r.memory.status.ended() || runtime.IsTerminal(r.compute(previous, status, outlook{failed: r.memory.lastFailed()}).Phase)
-}
-
 // published returns the last status visible to all: the last reported one, or one with a terminal
 // phase set by another component.
 func (r *report) published(reported *v1.PodStatus) *v1.PodStatus {
@@ -249,33 +211,33 @@ func (r *report) published(reported *v1.PodStatus) *v1.PodStatus {
 func (r *report) wait(ctx context.Context) error {
 	r.deliveries.Wait()
 	r.deliver(ctx)
-	if err := r.memory.status.undelivered(); err != nil {
+	if err := r.memory.reported.undelivered(); err != nil {
 		return fmt.Errorf("report the status of pod %s: %w", podref.Name(r.pod), err)
 	}
 	return nil
 }
 
-func (r *report) compute(previous *v1.PodStatus, status *runtime.PodStatus, o outlook) v1.PodStatus {
-	in := apistatus.Input{
-		Pod: r.config.allocated(r.pod), Previous: previous, Terminal: o.terminal, Ended: o.ended, Blocked: o.blocked, StartErrors: startErrors(o.failed),
-		Probes: r.config.probeResults(r.pod.UID), Devices: r.config.devices(r.pod), HostIPs: r.config.Node.hostIPs(), Now: time.Now(),
-	}
-	status = r.handling.without(status)
-	r.memory.do(func(p *podmemory.Pod) {
-		status = p.Containers.WithSeen(p.Instances.WithoutCutStarts(status))
-		in.Status, in.Conditions, in.Evicted = p.Instances.WithResources(status), append(p.Disruption(), o.conditions...), p.Evicted()
-		in.Restarting = p.Containers.Restarting(status)
-		in.StartsOver = !o.terminal && p.StartsOver(r.pod, status, isStartingOver(previous))
-	})
-	if in.StartsOver {
-		in.Conditions = append(in.Conditions, v1.PodCondition{
+// compute computes the status of the API.
+func (r *report) compute(previous *v1.PodStatus, o outlook, shown shownPod) v1.PodStatus {
+	conditions := append(shown.conditions, o.conditions...)
+	if shown.startsOver {
+		conditions = append(conditions, v1.PodCondition{
 			Type: v1.AllContainersRestarting, Status: v1.ConditionTrue, Reason: "RestartAllContainersStarted", Message: "a container has ended as its restart rules name",
 		})
 	}
-	in.RecursiveReadOnly = r.config.recursiveReadOnly(status)
-	computed := apistatus.GeneratePodStatus(in)
+	computed := apistatus.GeneratePodStatus(apistatus.Input{
+		Pod: r.config.allocated(r.pod), Previous: previous, Status: shown.status, Terminal: o.terminal, Ended: o.ended, Blocked: o.blocked, Evicted: shown.evicted,
+		Restarting: shown.restarting, StartsOver: shown.startsOver, Conditions: conditions, StartErrors: startErrors(o.failed),
+		Probes: r.config.Parts.Probes.ProbeResults(r.pod.UID), Devices: r.config.devices(r.pod), HostIPs: r.config.Node.hostIPs(),
+		RecursiveReadOnly: r.config.recursiveReadOnly(shown.status), Now: time.Now(),
+	})
 	r.memory.secrets.redactStatus(&computed)
 	return computed
+}
+
+// showsEnd reports whether the status would have a terminal phase: it has one only when no container of the pod runs any more.
+func (r *report) showsEnd(known recalled) bool {
+	return runtime.IsTerminal(r.compute(r.memory.reported.lastOr(&r.pod.Status), outlook{failed: known.failed}, known.shown).Phase)
 }
 
 // isStartingOver reports whether a status reports that all containers restart (KEP-5532).
@@ -322,11 +284,11 @@ func startErrors(failed []*StepError) map[string]apistatus.Problem {
 func (r *report) deliver(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, reportTimeout)
 	defer cancel()
-	r.memory.status.deliver(ctx, func(status *v1.PodStatus) error { return r.config.Parts.StatusKeeper.KeepPodStatus(ctx, r.pod, status) })
+	r.memory.reported.deliver(ctx, func(status *v1.PodStatus) error { return r.config.Parts.StatusKeeper.KeepPodStatus(ctx, r.pod, status) })
 }
 
 // statusBox holds the last computed status of a pod, and whether it was delivered. It outlives calls, even
-// abandoned ones.
+// abandoned ones. Its lock also guards the fields of a report.
 type statusBox struct {
 	mu sync.Mutex
 	// last is the status computed last, nil before the first.
@@ -348,10 +310,8 @@ func (b *statusBox) retry() {
 }
 
 // replace computes the next status from the last one, initially that of the pod itself. It returns
-// the previous phase and the new status.
+// the previous phase and the new status. It must be called with mu held.
 func (b *statusBox) replace(first *v1.PodStatus, next func(previous *v1.PodStatus) v1.PodStatus) (before v1.PodPhase, now *v1.PodStatus) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
 	previous := cmp.Or(b.last, first)
 	status := next(previous)
 	news := !reflect.DeepEqual(previous, &status)
@@ -362,8 +322,8 @@ func (b *statusBox) replace(first *v1.PodStatus, next func(previous *v1.PodStatu
 	return previous.Phase, b.last
 }
 
-// reported returns the last status, or first if there is none.
-func (b *statusBox) reported(first *v1.PodStatus) *v1.PodStatus {
+// lastOr returns the last status, or first if there is none.
+func (b *statusBox) lastOr(first *v1.PodStatus) *v1.PodStatus {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return cmp.Or(b.last, first)
@@ -408,21 +368,4 @@ func (b *statusBox) undelivered() error {
 		return b.err
 	}
 	return nil
-}
-
-// ended reports whether a terminal phase was reported.
-func (b *statusBox) ended() bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.last != nil && runtime.IsTerminal(b.last.Phase)
-}
-
-// startTime returns the last reported start time, zero if there is none.
-func (b *statusBox) startTime() time.Time {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.last == nil || b.last.StartTime == nil {
-		return time.Time{}
-	}
-	return b.last.StartTime.Time
 }

@@ -3,49 +3,155 @@ package syncpod
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podsync/podsync/actions"
+	"github.com/podsync/podsync/internal/lastknown"
+	"github.com/podsync/podsync/internal/podresources"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/syncpod/cgroup"
 	"github.com/podsync/podsync/syncpod/container"
 	"github.com/podsync/podsync/syncpod/memory"
 	"github.com/podsync/podsync/syncpod/podref"
+	"github.com/podsync/podsync/syncpod/resize"
 )
 
-// resizing changes the resources of containers that run.
-type resizing struct{ *work }
+// allocate returns the allocated version of a pod. For a deleted pod it makes no new decision.
+func (s *Syncer) allocate(ctx context.Context, pod *v1.Pod) (resize.Answer, error) {
+	if s.config.Extensions.Allocations == nil {
+		return resize.Answer{Pod: pod}, nil
+	}
+	if pod.DeletionTimestamp != nil {
+		return resize.Answer{Pod: s.config.allocated(pod)}, nil
+	}
+	answer, err := s.config.Extensions.Allocations.Allocate(ctx, pod)
+	if err == nil && answer.Pod == nil {
+		err = errors.New("Extensions.Allocations returned neither a pod nor an error")
+	}
+	if err != nil {
+		return answer, fmt.Errorf("syncpod: resources of pod %s: %w", podref.Name(pod), err)
+	}
+	return answer, nil
+}
 
-// resizes reports whether the plan resizes containers in place.
-func (w resizing) resizes() bool { return len(w.plan.Resize) > 0 }
+// allocated returns the pod with its allocated resources.
+func (c *Config) allocated(pod *v1.Pod) *v1.Pod {
+	if c.Extensions.Allocations == nil {
+		return pod
+	}
+	return c.Extensions.Allocations.Allocated(pod)
+}
+
+// resizeConditions returns conditions for requested resources that are not allocated, and for allocated resources that
+// the containers do not have yet.
+func resizeConditions(d *decision, done *outcome, failed []*StepError) (conditions []v1.PodCondition) {
+	if waits := d.allocation.Waits; waits != nil && waits.Outcome != resize.Accepted {
+		conditions = append(conditions, v1.PodCondition{
+			Type: v1.PodResizePending, Status: v1.ConditionTrue, Reason: string(waits.Outcome), Message: waits.Message,
+		})
+	}
+	if !d.isResizing(done) && done.memoryInUse == nil {
+		return conditions
+	}
+	c := v1.PodCondition{Type: v1.PodResizeInProgress, Status: v1.ConditionTrue}
+	if why := resizeErrors(done.status, failed); len(why) > 0 {
+		c.Reason, c.Message = v1.PodReasonError, strings.Join(why, "; ")
+	}
+	return append(conditions, c)
+}
+
+// isResizing reports whether the resources of a running container differ from its allocation.
+func (d *decision) isResizing(done *outcome) bool {
+	return slices.ContainsFunc(d.plan.Resize, func(step actions.ResizeStep) bool { return !slices.Contains(done.resized, step.ID) }) ||
+		slices.ContainsFunc(d.plan.Kill, func(k actions.KillStep) bool { return k.Reason == actions.ResizeRestart })
+}
+
+// resizeErrors returns a resize's errors, by container, and for the pod as a whole.
+func resizeErrors(status *runtime.PodStatus, failed []*StepError) (why []string) {
+	for _, f := range failed {
+		switch {
+		case f.Step != stepResize || f.Err == nil:
+		case f.Container.Name == "":
+			why = append(why, "pod: "+withoutIDs(f.Err, idNames(status)...))
+		default:
+			why = append(why, fmt.Sprintf("container %s: %s", f.Container.Name, withoutIDs(f.Err, idNames(status)...)))
+		}
+	}
+	return why
+}
+
+// resizeReported is the last resize reported in events.
+type resizeReported struct {
+	waits   resize.Verdict
+	started bool
+}
+
+// reportResize records an event when a resize waits, for each new reason, and when it starts.
+func (s *Syncer) reportResize(d *decision, conditions []v1.PodCondition) {
+	var now resizeReported
+	for _, c := range conditions {
+		switch c.Type {
+		case v1.PodResizePending:
+			now.waits = *d.allocation.Waits
+		case v1.PodResizeInProgress:
+			now.started = true
+		}
+	}
+	before := d.memory.replaceResize(now)
+	if now.waits != before.waits && now.waits != (resize.Verdict{}) {
+		reason := EventResizeDeferred
+		if now.waits.Outcome == resize.Infeasible {
+			reason = EventResizeInfeasible
+		}
+		s.eventf(podref.Pod(d.pod), v1.EventTypeWarning, reason, "Pod resize %s: %s", now.waits.Outcome, now.waits.Message)
+	}
+	if now.started && !before.started {
+		s.eventf(podref.Pod(d.pod), v1.EventTypeNormal, EventResizeStarted, "Pod resize started")
+	}
+}
+
+// replaceResize stores the reported state and returns the previous one.
+func (m *podMemory) replaceResize(now resizeReported) (before resizeReported) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.resize != nil {
+		before = *m.resize
+	}
+	m.resize = nil
+	if now != (resizeReported{}) {
+		m.resize = &now
+	}
+	return before
+}
 
 // resizeAll changes the resources of running containers in place (KEP-1287) to those of the given pod, which the
 // Allocations have accepted.
-func (w resizing) resizeAll(ctx context.Context) {
-	if !w.resizes() {
-		return
-	}
+func (s *Syncer) resizeAll(ctx context.Context, d *decision, done outcome) outcome {
 	var kept *StepError // the failure of a container that should have released memory
-	for _, step := range w.plan.Resize {
-		spec := step.Container.Spec(w.pod)
-		held := w.held.resizes[spec.Name]
+	for _, step := range d.plan.Resize {
+		failed := d.facts.held.resizes[step.Container.Name]
 		switch {
-		case held == nil && step.MoreMemory && kept != nil:
-			w.fail(kept.waitsFor(step.Container))
-		case held != nil:
-			w.fail(held)
-		default:
-			held = w.resizeOne(ctx, step, spec)
+		case failed == nil && step.MoreMemory && kept != nil:
+			done.fail(kept.waitsFor(step.Container))
+			continue
+		case failed == nil:
+			done, failed = s.resizeOne(ctx, d, done, step)
 		}
-		if held != nil && !step.MoreMemory && step.Memory {
-			kept = held
+		done.fail(failed)
+		if failed != nil && !step.MoreMemory && step.Memory {
+			kept = failed
 		}
 	}
+	return done
 }
 
 // waitsFor returns the error of a resize that waits for the failed one.
@@ -56,63 +162,60 @@ func (e *StepError) waitsFor(c actions.ContainerRef) *StepError {
 	}
 }
 
-// resizeFailed reports whether the resize of a container has failed.
-func (w resizing) resizeFailed() bool {
-	return slices.ContainsFunc(w.failed, func(f *StepError) bool { return f.Step == stepResize && f.Container.Name != "" })
-}
-
 // resizeKey is the back-off key of a container's resize. No start has this key.
 func resizeKey(c *v1.Container) memory.Key {
 	return memory.Key{Container: c.Name, Resources: c.Resources.String()}
 }
 
-func (w resizing) resizeOne(ctx context.Context, step actions.ResizeStep, spec *v1.Container) *StepError {
-	err := w.memory.secrets.redactErrorOf(w.resize(ctx, step, spec), slices.Values([]*v1.Container{spec}))
-	if err == nil {
-		w.memory.succeeded(resizeKey(spec))
-		given := runtime.ResourcesOf(&w.pod.Spec, spec)
-		w.memory.do(func(p *memory.Pod) { p.Instances.SetResources(step.ID.ID, given) })
-		put(&w.resized, step.ID, true)
-		w.status = withInForce(w.status, step.ID, given)
-		w.record(ctx)
-		w.eventf(podref.Container(w.pod, step.Container), v1.EventTypeNormal, EventResizeCompleted, "Container %s resized", spec.Name)
-		w.log(w.pod).Info("container resized", "container", spec.Name)
-		return nil
+func (s *Syncer) resizeOne(ctx context.Context, d *decision, done outcome, step actions.ResizeStep) (outcome, *StepError) {
+	spec := step.Container.Spec(d.pod)
+	err := d.memory.secrets.redactErrorOf(s.resize(ctx, d, &done, step, spec), slices.Values([]*v1.Container{spec}))
+	if err != nil {
+		failed := &StepError{Step: stepResize, Reason: errResizeContainer, Container: step.Container, Err: err}
+		d.memory.holdUp(ctx, resizeKey(spec), failed)
+		if ctx.Err() == nil {
+			s.eventf(podref.Container(d.pod, step.Container), v1.EventTypeWarning, EventResizeError, "Error resizing container %s: %s", spec.Name, withoutIDs(err, idNames(done.status)...))
+		}
+		return done, failed
 	}
-	failed := &StepError{Step: stepResize, Reason: errResizeContainer, Container: step.Container, Err: err}
-	w.holdUp(ctx, resizeKey(spec), failed)
-	w.fail(failed)
-	if ctx.Err() == nil {
-		w.eventf(podref.Container(w.pod, step.Container), v1.EventTypeWarning, EventResizeError, "Error resizing container %s: %s", spec.Name, withoutIDs(err, w.idNames()...))
-	}
-	return failed
+	given := runtime.ResourcesOf(&d.pod.Spec, spec)
+	d.memory.succeeded(resizeKey(spec))
+	d.memory.setResources(step.ID.ID, given)
+	d.memory.Record(ctx)
+	done.resized, done.status = append(done.resized, step.ID), withInForce(done.status, step.ID, given)
+	s.eventf(podref.Container(d.pod, step.Container), v1.EventTypeNormal, EventResizeCompleted, "Container %s resized", spec.Name)
+	s.log(d.pod).Info("container resized", "container", spec.Name)
+	return done, nil
 }
 
-func (w resizing) resize(ctx context.Context, step actions.ResizeStep, spec *v1.Container) error {
-	config, err := container.GenerateContainerConfig(container.Input{
-		Pod: w.pod, Name: spec.Name, Node: w.config.Node.Containers, UserNamespace: w.sandbox.input.UserNamespace,
-	})
+func (s *Syncer) resize(ctx context.Context, d *decision, done *outcome, step actions.ResizeStep, spec *v1.Container) error {
+	in := container.Input{Pod: d.pod, Name: spec.Name, Node: s.config.Node.Containers}
+	if done.sandbox != nil {
+		in.UserNamespace = done.sandbox.input.UserNamespace
+	}
+	config, err := container.GenerateContainerConfig(in)
 	if err != nil {
 		return err
 	}
 	resources := config.GetLinux().GetResources()
-	before := w.instance(step.ID).Resources
-	if err := w.checkMemory(ctx, step.ID.ID, before.MemoryLimit, resources.GetMemoryLimitInBytes()); err != nil {
+	at := slices.IndexFunc(done.status.Containers, func(c runtime.ContainerStatus) bool { return c.ID == step.ID })
+	before := done.status.Containers[at].Resources
+	if err := s.checkMemory(ctx, step.ID.ID, before.MemoryLimit, resources.GetMemoryLimitInBytes()); err != nil {
 		return err
 	}
 	lift(resources, before)
-	_, err = w.config.Client.UpdateContainerResources(ctx, &runtimeapi.UpdateContainerResourcesRequest{ContainerId: step.ID.ID, Linux: resources})
+	_, err = s.config.Client.UpdateContainerResources(ctx, &runtimeapi.UpdateContainerResourcesRequest{ContainerId: step.ID.ID, Linux: resources})
 	return cri.Classify(err)
 }
 
 // checkMemory rejects a memory limit that is lower than before and below the container's memory that cannot be
 // reclaimed: the kernel would kill processes to enforce it. If the runtime does not report that memory, the limit
 // is tried.
-func (w resizing) checkMemory(ctx context.Context, id string, before, limit int64) error {
+func (s *Syncer) checkMemory(ctx context.Context, id string, before, limit int64) error {
 	if limit <= 0 || before != 0 && limit >= before {
 		return nil
 	}
-	resp, err := w.config.Client.ContainerStats(ctx, &runtimeapi.ContainerStatsRequest{ContainerId: id})
+	resp, err := s.config.Client.ContainerStats(ctx, &runtimeapi.ContainerStatsRequest{ContainerId: id})
 	if err != nil {
 		return nil
 	}
@@ -142,4 +245,70 @@ func withInForce(status *runtime.PodStatus, id runtime.ContainerID, r runtime.Co
 		}
 	}
 	return with
+}
+
+// cgroupKey is the back-off key of failures to lower the pod's own memory limit. No container and no
+// resize of a container has this key.
+func cgroupKey(pod *v1.Pod) memory.Key {
+	limit := podresources.Total(&pod.Spec, podresources.Limits, v1.ResourceMemory)
+	if limit == nil {
+		limit = new(resource.Quantity)
+	}
+	return memory.Key{Resources: "memory of the pod " + limit.String()}
+}
+
+// ensureCgroup creates or updates the pod's cgroup. While containers are changed, they must fit before and after the change,
+// so no limit is lowered. A memory limit below the memory in use is not lowered either; that delays nothing else, and is returned
+// as inUse. exists means that the sandbox of the pod runs in the cgroup: then an update that hangs delays no restart.
+func (s *Syncer) ensureCgroup(ctx context.Context, d *decision, exists, changes bool) (parent string, inUse *StepError, err error) {
+	cgroups, asking := s.config.Extensions.Cgroups, ctx
+	if exists && !changes {
+		var cancel context.CancelFunc
+		asking, cancel = context.WithTimeout(ctx, lastknown.Patience)
+		defer cancel()
+	}
+	if !changes {
+		inUse = d.memory.held(cgroupKey(d.pod), time.Now()) // the pod used more memory than its new limit a short time ago
+	}
+	if changes || inUse != nil {
+		parent, err = cgroups.RaiseCgroup(asking, d.pod)
+	} else if parent, err = cgroups.EnsureCgroup(asking, d.pod); errors.Is(err, cgroup.ErrMemoryInUse) {
+		inUse = &StepError{Step: stepResize, Reason: errResizePod, Err: err}
+		d.memory.holdUp(ctx, cgroupKey(d.pod), inUse)
+		s.warn(ctx, d.pod, EventResizeError, "Error resizing pod: %v", err)
+		parent, err = cgroups.RaiseCgroup(asking, d.pod)
+	} else if err == nil {
+		d.memory.succeeded(cgroupKey(d.pod))
+	}
+	if err != nil {
+		s.warn(ctx, d.pod, EventFailedCreatePodContainer, "unable to ensure pod container exists: %v", err)
+		return "", inUse, fmt.Errorf("cgroup: %w", err)
+	}
+	return parent, inUse, nil
+}
+
+// updateCgroup updates a running pod's cgroup. changes means that the resources of a running container change
+// afterwards.
+func (s *Syncer) updateCgroup(ctx context.Context, d *decision, changes bool) (inUse, failed *StepError) {
+	if s.config.Extensions.Cgroups == nil {
+		return nil, nil
+	}
+	_, inUse, err := s.ensureCgroup(ctx, d, true, changes)
+	if err != nil {
+		failed = &StepError{Step: stepPrepare, Reason: ErrPreparePod, Err: err}
+	}
+	return inUse, failed
+}
+
+// lowerCgroup is a resize's last step. As long as a container does not have its new resources, the
+// cgroup keeps its larger limits.
+func (s *Syncer) lowerCgroup(ctx context.Context, d *decision, done outcome) outcome {
+	resizeFailed := slices.ContainsFunc(done.failed, func(f *StepError) bool { return f.Step == stepResize && f.Container.Name != "" })
+	if len(d.plan.Resize) > 0 && !resizeFailed {
+		var failed *StepError
+		done.memoryInUse, failed = s.updateCgroup(ctx, d, false)
+		done.fail(failed)
+	}
+	done.fail(done.memoryInUse)
+	return done
 }

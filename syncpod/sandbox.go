@@ -6,20 +6,22 @@ import (
 	"errors"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podsync/podsync/actions"
+	"github.com/podsync/podsync/internal/lastknown"
 	"github.com/podsync/podsync/runtime"
-	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/sandbox"
 	"github.com/podsync/podsync/sandbox/run"
 	"github.com/podsync/podsync/syncpod/memory"
+	"github.com/podsync/podsync/syncpod/poddir"
+	"github.com/podsync/podsync/syncpod/podref"
+	"github.com/podsync/podsync/syncpod/volume"
 )
 
 // inUse is the sandbox that containers are started in.
 type inUse struct {
-	// usable is set when containers can be started in it.
-	usable  bool
 	id      string
 	config  *runtimeapi.PodSandboxConfig
 	handler string
@@ -30,12 +32,7 @@ type inUse struct {
 	ips []string
 	// secrets gets the pull image secrets.
 	secrets pullSecrets
-	// outdated is set if the preparation has tried in vain to update volumes.
-	outdated bool
 }
-
-// sandboxKey is the back-off key of a pod's sandbox. No container has this key.
-var sandboxKey = memory.Key{}
 
 // replacedKey is the back-off key of replacements of a pod's sandbox for one reason. A sandbox that needs a replacement for
 // the reason for the last one would otherwise be replaced in each sync, without an error and without end.
@@ -43,129 +40,127 @@ func replacedKey(why actions.Reason) memory.Key {
 	return memory.Key{Resources: "replaced: " + why.String()}
 }
 
-// sandboxing gets a pod its sandbox.
-type sandboxing struct{ *work }
-
-// useSandbox gets the pod a sandbox, the one it has or a new one.
-func (w sandboxing) useSandbox(ctx context.Context) bool {
-	failed := w.configureSandbox(ctx)
-	if failed == nil && w.plan.Sandbox.Create {
-		failed = w.createSandbox(ctx)
-	}
-	if failed == nil {
-		w.memory.succeeded(sandboxKey)
-		return true
-	}
-	w.holdUp(ctx, sandboxKey, failed)
-	w.fail(failed)
-	return false
-}
-
-// holdUp delays a failed step's next try, unless the step is not the failure's cause: the agent gave up, or the runtime
-// was unavailable. If the same step keeps failing with Unavailable, the step itself crashes the runtime, and it is
-// delayed, too.
-func (o *observedPod) holdUp(ctx context.Context, key memory.Key, failed *StepError) {
-	if ctx.Err() != nil || errors.Is(failed, cri.ErrCanceled) || !failed.NotBefore.IsZero() {
-		return
-	}
-	if errors.Is(failed, cri.ErrUnavailable) && o.memory.excuse(key) {
-		return
-	}
-	failed.NotBefore = o.memory.holdUp(key, failed, time.Now())
-}
-
-// configureSandbox prepares the node and computes the sandbox's configuration. A sandbox that exists keeps what it has.
-func (w sandboxing) configureSandbox(ctx context.Context) *StepError {
-	if !w.plan.Sandbox.Create {
-		w.sandbox.id = w.plan.Sandbox.ID
+// useSandbox gets the pod a sandbox, the one it has or a new one, which it reports. changes means that the resources of running
+// containers will change.
+func (s *Syncer) useSandbox(ctx context.Context, d *decision, done outcome, changes bool) outcome {
+	sb := &inUse{}
+	if !d.plan.Sandbox.Create {
+		sb.id = d.plan.Sandbox.ID
 	} else {
-		w.memory.do((*memory.Pod).NeedRecord)
-		w.record(ctx)
+		d.memory.needRecord()
+		d.memory.Record(ctx)
 	}
-	if failed := (&preparation{&w.observedPod, &w.sandbox, lowering(w).changesContainers()}).run(ctx); failed != nil {
-		return failed
+	made, failed := s.prepare(ctx, d, sb.id != "", changes)
+	done.memoryInUse, done.outdated = made.memoryInUse, made.outdated
+	if failed == nil {
+		sb.input = made.input
+		failed = s.configureSandbox(ctx, d, sb)
 	}
-	in := &w.sandbox.input
-	in.Pod, in.Attempt, in.LogsRoot = w.pod, w.plan.Sandbox.Attempt, w.config.Node.LogsRoot
-	in.NoCPUQuota, in.CPUPeriod = w.config.Node.Containers.NoCPUQuota, w.config.Node.Containers.CPUPeriod
+	if failed == nil && d.plan.Sandbox.Create {
+		done, failed = s.createSandbox(ctx, d, done, sb)
+	}
+	if failed != nil {
+		d.memory.holdUp(ctx, sandboxKey, failed)
+		done.fail(failed)
+		return done
+	}
+	d.memory.succeeded(sandboxKey)
+	done.sandbox = sb
+	return done
+}
+
+// configureSandbox computes the sandbox's configuration. A sandbox that exists keeps what it has.
+func (s *Syncer) configureSandbox(ctx context.Context, d *decision, sb *inUse) *StepError {
+	in := &sb.input
+	in.Pod, in.Attempt, in.LogsRoot = d.pod, d.plan.Sandbox.Attempt, s.config.Node.LogsRoot
+	in.NoCPUQuota, in.CPUPeriod = s.config.Node.Containers.NoCPUQuota, s.config.Node.Containers.CPUPeriod
 	var err error
-	if w.sandbox.handler, err = w.handler(ctx); err != nil {
-		return w.notConfigured(ctx, err, err)
+	if sb.handler, err = s.handler(ctx, d, sb.id); err != nil {
+		return s.notConfigured(ctx, d.pod, err, err)
 	}
-	if namespaces := w.config.Extensions.UserNamespaces; namespaces != nil {
-		if in.UserNamespace, err = namespaces.UserNamespace(ctx, w.pod, w.sandbox.handler); err != nil {
-			return w.notConfigured(ctx, err, err)
+	if namespaces := s.config.Extensions.UserNamespaces; namespaces != nil {
+		if in.UserNamespace, err = namespaces.UserNamespace(ctx, d.pod, sb.handler); err != nil {
+			return s.notConfigured(ctx, d.pod, err, err)
 		}
 	}
 	config, err := sandbox.GeneratePodSandboxConfig(*in)
 	if err != nil {
-		return w.notConfigured(ctx, err, cmp.Or(errors.Unwrap(err), err)) // an event names its pod
+		return s.notConfigured(ctx, d.pod, err, cmp.Or(errors.Unwrap(err), err)) // an event names its pod
 	}
-	config.Labels = w.config.Owner.Mark(config.Labels)
-	w.sandbox.config, w.sandbox.id, w.sandbox.ips = config, w.plan.Sandbox.ID, w.podIPs()
+	config.Labels = s.config.Owner.Mark(config.Labels)
+	sb.config, sb.id, sb.ips = config, d.plan.Sandbox.ID, s.podIPs(d.pod, d.status)
 	return nil
 }
 
 // handler returns the runtime handler for the pod. The sandbox of a pod with a runtime class shows it, whatever has become
 // of the class since then.
-func (w sandboxing) handler(ctx context.Context) (string, error) {
-	class := w.pod.Spec.RuntimeClassName
-	for i := range w.status.Sandboxes {
-		if sb := &w.status.Sandboxes[i]; class != nil && *class != "" && w.sandbox.id != "" && sb.ID == w.sandbox.id {
+func (s *Syncer) handler(ctx context.Context, d *decision, sandboxID string) (string, error) {
+	class := d.pod.Spec.RuntimeClassName
+	for i := range d.status.Sandboxes {
+		if sb := &d.status.Sandboxes[i]; class != nil && *class != "" && sandboxID != "" && sb.ID == sandboxID {
 			return sb.RuntimeHandler, nil
 		}
 	}
-	return sandbox.LookupRuntimeHandler(ctx, w.pod, w.config.Objects.RuntimeClasses)
+	return sandbox.LookupRuntimeHandler(ctx, d.pod, s.config.Objects.RuntimeClasses)
 }
 
 // notConfigured reports that the sandbox's configuration cannot be computed.
-func (w sandboxing) notConfigured(ctx context.Context, err, cause error) *StepError {
-	w.warn(ctx, EventFailedCreatePodSandBox, "Failed to create pod sandbox: %v", cause)
+func (s *Syncer) notConfigured(ctx context.Context, pod *v1.Pod, err, cause error) *StepError {
+	s.warn(ctx, pod, EventFailedCreatePodSandBox, "Failed to create pod sandbox: %v", cause)
 	return &StepError{Step: stepSandbox, Reason: errConfigPodSandbox, Err: err}
 }
 
-func (w sandboxing) createSandbox(ctx context.Context) *StepError {
-	release, err := w.syncer.pace.Take(ctx, sandboxPriority)
-	if err != nil {
+// createSandbox creates the sandbox, and reports it.
+func (s *Syncer) createSandbox(ctx context.Context, d *decision, done outcome, sb *inUse) (outcome, *StepError) {
+	failure := func(err error) *StepError {
 		return &StepError{Step: stepSandbox, Reason: errCreatePodSandbox, Err: err}
+	}
+	release, err := s.pace.Take(ctx, sandboxPriority)
+	if err != nil {
+		return done, failure(err)
 	}
 	defer release()
-	began := time.Now()
-	created, err := w.config.Parts.Sandboxes.Create(ctx, w.sandbox.config, w.sandbox.handler)
-	err = w.memory.secrets.redactError(err) // it may be about containers in sandboxes that were to be removed
-	w.config.Observer.SandboxCreated(w.pod, time.Since(began), err)
+	created, err := s.runSandbox(ctx, d, sb)
 	if err != nil {
-		w.warn(ctx, EventFailedCreatePodSandBox, "Failed to create pod sandbox: %s", withoutIDs(err, w.idNames()...))
-		return &StepError{Step: stepSandbox, Reason: errCreatePodSandbox, Err: err}
+		return done, failure(err)
 	}
-	w.log(w.pod).Info("sandbox created", "sandboxID", created.ID, "attempt", created.Attempt)
-	w.sandbox.id, w.sandbox.config.Metadata.Attempt = created.ID, created.Attempt
-	if w.plan.Sandbox.ID != "" {
-		w.memory.holdUp(replacedKey(w.plan.Sandbox.Reason), &StepError{Step: stepSandbox, Reason: errCreatePodSandbox, Err: replacedAgain(w.plan.Sandbox.Reason)}, time.Now())
+	sb.id, sb.config.Metadata.Attempt = created.ID, created.Attempt
+	var replaced *StepError
+	if d.plan.Sandbox.ID != "" {
+		replaced = failure(replacedAgain(d.plan.Sandbox.Reason))
 	}
-	w.memory.do(func(p *memory.Pod) { p.Sandbox.SetMade(created.ID) })
-	return w.useCreated(ctx, created)
-}
+	d.memory.sandboxMade(created.ID, replacedKey(d.plan.Sandbox.Reason), replaced)
 
-// useCreated records the new sandbox, and reports it.
-func (w sandboxing) useCreated(ctx context.Context, created run.Created) *StepError {
-	sb := runtime.SandboxStatus{ID: created.ID, State: runtime.SandboxReady, Attempt: created.Attempt, NetworkMode: runtime.NamespaceNode}
-	if !w.pod.Spec.HostNetwork {
-		var err error
-		if sb, err = w.config.Parts.Statuses.SandboxStatus(ctx, created.ID); err != nil {
-			w.warn(ctx, EventFailedPodSandBoxStatus, "Unable to get pod sandbox status: %s", withoutIDs(err, created.ID, "of the pod"))
-			return &StepError{Step: stepSandbox, Reason: errCreatePodSandbox, Err: err}
+	status := runtime.SandboxStatus{ID: created.ID, State: runtime.SandboxReady, Attempt: created.Attempt, NetworkMode: runtime.NamespaceNode}
+	if !d.pod.Spec.HostNetwork {
+		if status, err = s.config.Parts.Statuses.SandboxStatus(ctx, created.ID); err != nil {
+			s.warn(ctx, d.pod, EventFailedPodSandBoxStatus, "Unable to get pod sandbox status: %s", withoutIDs(err, created.ID, "of the pod"))
+			return done, failure(err)
 		}
 	}
-	w.status = withSandbox(w.status, sb)
-	w.sandbox.ips = w.podIPs()
-	w.reportStatus(ctx, w.memory.lastFailed())
-	if !w.pod.Spec.HostNetwork && sb.Network != nil && len(w.sandbox.ips) == 0 {
-		w.memory.do(func(p *memory.Pod) { p.Sandbox.BeginWait(sb.ID) })
-		w.reportNoAddress(ctx)
-		return &StepError{Step: stepSandbox, Reason: errCreatePodSandbox, Err: errNoAddress}
+	done.status = withSandbox(done.status, status)
+	sb.ips = s.podIPs(d.pod, done.status)
+	s.reportPod(ctx, d, &done, d.facts.failed)
+	if !d.pod.Spec.HostNetwork && status.Network != nil && len(sb.ips) == 0 {
+		d.memory.awaitAddress(status.ID)
+		s.warnNoAddress(ctx, d.pod)
+		return done, failure(errNoAddress)
 	}
-	return nil
+	return done, nil
+}
+
+// runSandbox calls the runtime.
+func (s *Syncer) runSandbox(ctx context.Context, d *decision, sb *inUse) (run.Created, error) {
+	began := time.Now()
+	created, err := s.config.Parts.Sandboxes.Create(ctx, sb.config, sb.handler)
+	err = d.memory.secrets.redactError(err) // it may be about containers in sandboxes that were to be removed
+	s.config.Observer.SandboxCreated(d.pod, time.Since(began), err)
+	if err != nil {
+		s.warn(ctx, d.pod, EventFailedCreatePodSandBox, "Failed to create pod sandbox: %s", withoutIDs(err, idNames(d.status)...))
+		return created, err
+	}
+	s.log(d.pod).Info("sandbox created", "sandboxID", created.ID, "attempt", created.Attempt)
+	return created, nil
 }
 
 // replacedAgain is the error of a sandbox that waits for its replacement because the last one had the same reason.
@@ -187,35 +182,101 @@ func withSandbox(status *runtime.PodStatus, sb runtime.SandboxStatus) *runtime.P
 	return &with
 }
 
-// errNoAddress delays a pod whose network is not ready. The address may still appear, so the sandbox is not replaced
-// before the end of the wait (kubernetes #48510).
-var errNoAddress = errors.New("the sandbox has no address yet")
-
-// awaitAddress returns a failure that delays the pod if it is too early to replace its sandbox because of a missing
-// address. Each sandbox has the time of one back-off, because its network may still be set up, or the runtime may
-// omit the address just once.
-func (w gathering) awaitAddress(ctx context.Context) *StepError {
-	held := w.memory.held(sandboxKey, time.Now())
-	if held != nil && errors.Is(held, errNoAddress) {
-		return held
+// podIPs returns the addresses of the sandbox, or of the node for a pod in the node's network.
+func (s *Syncer) podIPs(pod *v1.Pod, status *runtime.PodStatus) []string {
+	if pod.Spec.HostNetwork {
+		return s.config.Node.hostIPs()
 	}
-	if latest := w.status.LatestSandbox().ID; !ask(w.memory, func(p *memory.Pod) bool { return p.Sandbox.BeginWait(latest) }) {
+	return status.IPs()
+}
+
+// prepared is what the node has been prepared with.
+type prepared struct {
+	input       sandbox.Input
+	memoryInUse *StepError
+	// outdated is set if volumes could not be updated.
+	outdated bool
+}
+
+// prepare prepares the node for a pod: cgroup, directories and volumes. exists means that the pod has a sandbox. Then containers
+// may start in it with what was prepared for it, although an update fails; a container that mounts a volume that is lost does
+// not start, because its mounts fail. A failure is reported as an event, because it belongs to no container and so appears in no
+// container status.
+func (s *Syncer) prepare(ctx context.Context, d *decision, exists, changes bool) (made prepared, failed *StepError) {
+	failure := func(err error) *StepError { return &StepError{Step: stepPrepare, Reason: ErrPreparePod, Err: err} }
+	suffices := func(err error) bool { return exists && lastknown.Suffices(ctx, lastknown.Made, err) }
+	var parent string
+	var err error
+	if s.config.Extensions.Cgroups != nil {
+		parent, made.memoryInUse, err = s.ensureCgroup(ctx, d, exists, changes)
+		if err != nil && (changes || !suffices(err)) {
+			return made, failure(err)
+		}
+	}
+	if s.config.Parts.Prepare != nil {
+		if made.input, err = s.config.Parts.Prepare.PreparePod(ctx, d.pod); err != nil {
+			s.warnOfVolumes(ctx, d.pod, err)
+			if len(volumeErrors(err)) == 0 || !suffices(err) {
+				return made, failure(err)
+			}
+			made.outdated = true
+		}
+	}
+	if parent != "" {
+		made.input.CgroupParent = parent
+	}
+	if err := s.addResolver(d.pod, &made.input); err != nil {
+		s.warn(ctx, d.pod, EventFailedCreatePodSandBox, "Failed to create pod sandbox: %v", err)
+		return made, failure(err)
+	}
+	return made, nil
+}
+
+// warnOfVolumes records an event for each volume of the pod that cannot be created or updated, or for any other
+// failure of the preparation.
+func (s *Syncer) warnOfVolumes(ctx context.Context, pod *v1.Pod, err error) {
+	volumes := volumeErrors(err)
+	switch {
+	case errors.Is(err, poddir.ErrDirectory):
+		s.warn(ctx, pod, EventFailed, "error making pod data directories: %v", err)
+	case len(volumes) == 0:
+		s.warn(ctx, pod, EventFailedMount, "Unable to attach or mount volumes: %v", err)
+	}
+	for _, failed := range volumes {
+		s.warn(ctx, pod, EventFailedMount, "%s failed for volume %q : %v", cmp.Or(failed.Operation, "MountVolume.SetUp"), failed.Volume, failed.Err)
+	}
+}
+
+// volumeErrors returns the errors of volumes that err joins.
+func volumeErrors(err error) (all []*volume.Error) {
+	switch e := err.(type) {
+	case *volume.Error:
+		return []*volume.Error{e}
+	case interface{ Unwrap() []error }:
+		for _, one := range e.Unwrap() {
+			all = append(all, volumeErrors(one)...)
+		}
+	case interface{ Unwrap() error }:
+		return volumeErrors(e.Unwrap())
+	}
+	return all
+}
+
+// addResolver adds the configuration of the pod's resolver, unless the runtime chooses it.
+func (s *Syncer) addResolver(pod *v1.Pod, in *sandbox.Input) error {
+	node := s.config.Node.dns()
+	in.ClusterDomain = cmp.Or(in.ClusterDomain, node.ClusterDomain)
+	unknown := len(node.Servers)+len(node.Searches)+len(node.Options)+len(node.ClusterServers) == 0
+	if in.DNS != nil || unknown && pod.Spec.DNSConfig == nil && pod.Spec.DNSPolicy != v1.DNSNone {
 		return nil
 	}
-	w.reportNoAddress(ctx)
-	failed := &StepError{Step: stepSandbox, Reason: errCreatePodSandbox, Err: errNoAddress}
-	w.holdUp(ctx, sandboxKey, failed)
-	return failed.waiting(failed.NotBefore)
-}
-
-func (o *observedPod) reportNoAddress(ctx context.Context) {
-	o.warn(ctx, EventFailedCreatePodSandBox, "Failed to create pod sandbox: %v", errNoAddress)
-}
-
-// podIPs returns the addresses of the sandbox, or of the node for a pod in the node's network.
-func (o *observedPod) podIPs() []string {
-	if o.pod.Spec.HostNetwork {
-		return o.config.Node.hostIPs()
+	dns, warnings, err := sandbox.GetPodDNS(pod, node)
+	for _, warning := range warnings {
+		if unknown && warning.Kind == sandbox.ClusterDNSMissing {
+			continue // the node has no cluster
+		}
+		s.eventf(podref.Pod(pod), v1.EventTypeWarning, warning.Reason(), "%s", warning)
 	}
-	return o.status.IPs()
+	in.DNS = dns
+	return err
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"sync"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -11,6 +13,7 @@ import (
 	"github.com/podsync/podsync/actions"
 	"github.com/podsync/podsync/internal/limiter"
 	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/syncpod/container"
 	"github.com/podsync/podsync/syncpod/container/env"
 	containerstart "github.com/podsync/podsync/syncpod/container/start"
 	"github.com/podsync/podsync/syncpod/memory"
@@ -52,30 +55,30 @@ func (o startObserver) PostStartEnded(pod *v1.Pod, container string, took time.D
 	o.HookEnded(pod, container, PostStart, took, err)
 }
 
-// starting starts the containers of a plan.
-type starting struct{ *work }
-
-// givenPod returns the pod as package start takes it.
-func (w starting) givenPod() containerstart.Pod {
-	return containerstart.Pod{
-		Spec: w.pod, Status: w.status, Memory: startMemory{w.syncer.stopMemory(w.memory), &w.report.handling}, Environment: w.environment,
-		Sandbox: containerstart.Sandbox{
-			ID: w.sandbox.id, Config: w.sandbox.config, RuntimeHandler: w.sandbox.handler, IPs: w.sandbox.ips,
-			UserNamespace: w.sandbox.input.UserNamespace, ExtraGroups: w.sandbox.input.ExtraGroups,
-		},
-		PullSecrets: func(ctx context.Context, image string) []v1.Secret {
-			return w.sandbox.secrets.of(ctx, &w.observedPod, image)
-		},
+// startable returns the pod as package start takes it.
+func (s *Syncer) startable(d *decision, done *outcome) containerstart.Pod {
+	given := containerstart.Pod{
+		Spec: d.pod, Status: done.status, Memory: d.memory,
+		Environment: func(ctx context.Context, in env.Input) ([]env.Var, error) { return s.environment(ctx, d.memory, in) },
 	}
+	sb := done.sandbox
+	if sb == nil {
+		return given
+	}
+	given.Sandbox = containerstart.Sandbox{
+		ID: sb.id, Config: sb.config, RuntimeHandler: sb.handler, IPs: sb.ips, UserNamespace: sb.input.UserNamespace, ExtraGroups: sb.input.ExtraGroups,
+	}
+	given.PullSecrets = func(ctx context.Context, image string) []v1.Secret { return sb.secrets.of(ctx, s, d.pod, image) }
+	return given
 }
 
 // environment returns the variables of a container, and remembers the values of Secrets among them.
-func (w starting) environment(ctx context.Context, in env.Input) ([]env.Var, error) {
+func (s *Syncer) environment(ctx context.Context, m *podMemory, in env.Input) ([]env.Var, error) {
 	var secrets []string
 	in.OnSecret = func(value string) { secrets = append(secrets, value) }
-	in.HostIPs, in.Allocatable, in.FileKey = w.config.Node.hostIPs(), w.config.Node.Allocatable, w.config.Parts.FileKey
-	vars, err := env.MakeEnvironment(ctx, in, w.memory.known(w.config.Objects.Sources))
-	w.memory.secrets.add(in.Container, secrets)
+	in.HostIPs, in.Allocatable, in.FileKey = s.config.Node.hostIPs(), s.config.Node.Allocatable, s.config.Parts.FileKey
+	vars, err := env.MakeEnvironment(ctx, in, m.known(s.config.Objects.Sources))
+	m.secrets.add(in.Container, secrets)
 	return vars, err
 }
 
@@ -83,64 +86,54 @@ func (w starting) environment(ctx context.Context, in env.Input) ([]env.Var, err
 // was made.
 var errRanAfterAll = errors.New("it has run after all, though the runtime showed it as created")
 
-// startAll starts the plan's containers that need not wait. Those whose images are not there soon stay in flight.
-func (w starting) startAll(ctx context.Context) {
-	for _, step := range w.plan.Start {
-		w.begin(step)
-	}
-	w.completeReady(ctx)
+func ranAfterAll(step actions.StartStep) *StepError {
+	return &StepError{Step: stepCreate, Reason: errCreateContainer, Container: step.Container, Err: errRanAfterAll}
 }
 
-// begin begins the start of a container, unless it must wait.
-func (w starting) begin(step actions.StartStep) {
-	if w.unstopped[step.Container.Name] {
-		return
+// begin begins the start of a container, unless it must wait: then it returns the reason.
+func (s *Syncer) begin(d *decision, done *outcome, step actions.StartStep, inFlight *flights) *StepError {
+	if d.memory.hasRunSince(done.status, step.Container.Name) {
+		return ranAfterAll(step)
 	}
-	if ask(w.memory, func(p *memory.Pod) bool { return p.Containers.HasRunSince(w.status, step.Container.Name) }) {
-		w.fail(&StepError{Step: stepCreate, Reason: errCreateContainer, Container: step.Container, Err: errRanAfterAll})
-		return
+	if held := s.heldUp(d, done, step); held != nil {
+		return held
 	}
-	if held := w.heldUp(step); held != nil {
-		w.fail(held)
-		return
-	}
-	w.flights.add(w.syncer.starter.Begin(w.flights.ctx, w.givenPod(), step), step)
+	inFlight.add(s.starter.Begin(inFlight.ctx, s.startable(d, done), step), step)
+	return nil
 }
 
 // heldUp returns why the container may not start now, nil if it may. It counts the exit of the last instance.
-func (w starting) heldUp(step actions.StartStep) *StepError {
-	spec := step.Container.Spec(w.pod)
+func (s *Syncer) heldUp(d *decision, done *outcome, step actions.StartStep) *StepError {
+	spec := step.Container.Spec(d.pod)
 	if step.Hold.Reason == actions.FailureBackOff {
-		return w.held.starts[spec.Name]
+		return d.facts.held.starts[spec.Name]
 	}
 	now := time.Now()
-	last, until := w.lastEnd(step, now), now
+	last, until := lastEnd(d, done, step, now), now
 	if last != nil {
-		w.memory.do(func(p *memory.Pod) {
-			if end, wait := p.Crashes.Crashed(spec, last, now); wait {
-				until = end
-			}
-		})
+		if end, wait := d.memory.crashed(spec, last, now); wait {
+			until = end
+		}
 	}
 	if !step.Hold.Holds() {
 		return nil
 	}
-	w.eventf(podref.Container(w.pod, step.Container), v1.EventTypeWarning, EventBackOff, "%s", step.Hold.Message)
+	s.eventf(podref.Container(d.pod, step.Container), v1.EventTypeWarning, EventBackOff, "%s", step.Hold.Message)
 	return &StepError{
 		Step: stepBackOff, Reason: ErrCrashLoopBackOff, Container: step.Container, NotBefore: until, Waits: true,
 		Err: fmt.Errorf("back-off %v restarting failed container=%s pod=%s",
-			waitSince(last.FinishedAt, now, until).Round(time.Second), spec.Name, podref.Describe(w.pod)),
+			waitSince(last.FinishedAt, now, until).Round(time.Second), spec.Name, podref.Describe(d.pod)),
 	}
 }
 
 // lastEnd returns the container's current instance if it has ended, nil if it has not. An instance that was killed
 // because a probe failed has just ended, although the status is from before: it counts as a crash.
-func (w starting) lastEnd(step actions.StartStep, now time.Time) *runtime.ContainerStatus {
-	last := w.status.Latest(step.Container.Name)
+func lastEnd(d *decision, done *outcome, step actions.StartStep, now time.Time) *runtime.ContainerStatus {
+	last := done.status.Latest(step.Container.Name)
 	if last == nil || last.State == runtime.ContainerExited {
 		return last
 	}
-	for _, k := range w.plan.Kill {
+	for _, k := range d.plan.Kill {
 		if k.ID == last.ID && k.Reason.FailedProbe() {
 			killed := *last
 			killed.FinishedAt = now
@@ -160,59 +153,187 @@ func waitSince(end, now, until time.Time) time.Duration {
 }
 
 // noteStart reports the result of a start, and returns its failure.
-func (w starting) noteStart(ctx context.Context, s containerstart.Started) *StepError {
-	pod, spec := w.pod, s.Container.Spec(w.pod)
-	if s.Mounted {
-		w.memory.setMounts(spec.Name, startMounts{s.ID.ID, s.Release})
+func (s *Syncer) noteStart(ctx context.Context, d *decision, done *outcome, started containerstart.Started) *StepError {
+	spec := started.Container.Spec(d.pod)
+	if started.Mounted {
+		d.memory.setMounts(spec.Name, startMounts{started.ID.ID, started.Release})
 	}
-	if s.Err == nil {
-		w.config.Observer.ContainerStarted(pod, s.Container, s.Took, nil)
-		w.memory.succeeded(memory.KeyOf(spec))
-		w.log(pod).Info("container started", "container", spec.Name, "reason", s.Reason.String())
+	if started.Err == nil {
+		s.config.Observer.ContainerStarted(d.pod, started.Container, started.Took, nil)
+		d.memory.succeeded(memory.KeyOf(spec))
+		s.log(d.pod).Info("container started", "container", spec.Name, "reason", started.Reason.String())
 		return nil
 	}
-	err := w.failure(s.Container, s.Err)
+	err := s.startFailure(d.memory, started.Container, started.Err)
 	if err.Waits {
 		return err
 	}
-	w.config.Observer.ContainerStarted(pod, s.Container, s.Took, err)
-	w.holdUp(ctx, memory.KeyOf(spec), err)
+	s.config.Observer.ContainerStarted(d.pod, started.Container, started.Took, err)
+	d.memory.holdUp(ctx, memory.KeyOf(spec), err)
 	if ctx.Err() == nil && err.Step != stepPostStart {
-		w.eventf(podref.Container(pod, s.Container), v1.EventTypeWarning, EventFailed, "Error: %s", w.describe(err, s.ID.ID))
+		s.eventf(podref.Container(d.pod, started.Container), v1.EventTypeWarning, EventFailed, "Error: %s", describeStart(done, err, started.ID.ID))
 	}
 	return err
 }
 
-// failure returns an error of package start as a failed step.
-func (w starting) failure(ref actions.ContainerRef, e *containerstart.Error) *StepError {
+// startFailure returns an error of package start as a failed step.
+func (s *Syncer) startFailure(m *podMemory, ref actions.ContainerRef, e *containerstart.Error) *StepError {
 	err := &StepError{Step: Step(e.Step), Reason: Reason(e.Reason), Container: ref, NotBefore: e.RetryAt, Waits: e.Waits, Err: e.Err}
-	if errors.Is(e.Err, containerstart.ErrNotProvided) && w.config.Parts.Mounts == nil {
+	if errors.Is(e.Err, containerstart.ErrNotProvided) && s.config.Parts.Mounts == nil {
 		err.Err = fmt.Errorf("%w (no Config.Root is set)", err.Err)
 	}
 	if err.Step != stepImage { // no value is in the name of an image
-		err.Err = w.memory.secrets.redactError(err.Err)
+		err.Err = m.secrets.redactError(err.Err)
 	}
 	return err
 }
 
-// describe returns the text of an error for an event. For an error of the image it is only the reason, because the
+// describeStart returns the text of an error for an event. For an error of the image it is only the reason, because the
 // image had an event of its own.
-func (w starting) describe(err *StepError, id string) string {
+func describeStart(done *outcome, err *StepError, id string) string {
 	if err.Step == stepImage {
 		return string(err.Reason)
 	}
-	return withoutIDs(err.Err, append(w.idNames(), w.sandbox.id, "of the pod", id, err.Container.Name)...)
+	names := idNames(done.status)
+	if done.sandbox != nil {
+		names = append(names, done.sandbox.id, "of the pod")
+	}
+	return withoutIDs(err.Err, append(names, id, err.Container.Name)...)
 }
 
 // finishHooks runs the postStart handlers of containers that run, although their start or their handler was not
 // observed to end.
-func (w starting) finishHooks(ctx context.Context) {
-	if w.sandbox.ips == nil {
-		w.sandbox.ips = w.podIPs()
-	}
-	for _, step := range w.plan.PostStart {
-		if failed := w.syncer.starter.PostStart(ctx, w.givenPod(), step); failed != nil {
-			w.fail(w.failure(step.Container, failed))
+func (s *Syncer) finishHooks(ctx context.Context, d *decision, done *outcome) (failed []*StepError) {
+	for _, step := range d.plan.PostStart {
+		given := s.startable(d, done)
+		given.Sandbox.IPs = s.podIPs(d.pod, done.status)
+		if err := s.starter.PostStart(ctx, given, step); err != nil {
+			failed = append(failed, s.startFailure(d.memory, step.Container, err))
 		}
 	}
+	return failed
+}
+
+// pullSecrets gets a pod's pull secrets in one sync, when an image needs them. The containers in a pod get theirs
+// concurrently, and share the pod's secrets.
+type pullSecrets struct {
+	mu    sync.Mutex
+	asked map[string]func() []v1.Secret // by image; "" for the pod's secrets
+	// reported is set once an event says that some are missing.
+	reported bool
+}
+
+// of returns the pull secrets for an image. Missing secrets are reported, and the pull goes on without them: the image may be
+// public.
+func (p *pullSecrets) of(ctx context.Context, s *Syncer, pod *v1.Pod, image string) []v1.Secret {
+	from := s.config.Objects.PullSecrets
+	if from == nil {
+		return nil
+	}
+	get := from.PullSecrets
+	if single, ok := from.(ImagePullSecrets); ok {
+		get = func(ctx context.Context, pod *v1.Pod) ([]v1.Secret, error) {
+			return single.PullSecretsFor(ctx, pod, image)
+		}
+	} else {
+		image = ""
+	}
+	return p.once(image, func() []v1.Secret {
+		secrets, err := get(ctx, pod)
+		if err != nil && ctx.Err() == nil && p.report() {
+			s.eventf(podref.Pod(pod), v1.EventTypeWarning, EventFailedToRetrieveImagePullSecret, "Unable to retrieve some image pull secrets (%v); attempting to pull the image may not succeed.", err)
+		}
+		return secrets
+	})()
+}
+
+// once returns the function that was recorded for an image first.
+func (p *pullSecrets) once(image string, get func() []v1.Secret) func() []v1.Secret {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.asked[image] == nil {
+		put(&p.asked, image, sync.OnceValue(get))
+	}
+	return p.asked[image]
+}
+
+func (p *pullSecrets) report() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	first := !p.reported
+	p.reported = true
+	return first
+}
+
+// startMounts are mounts on the node that exist only during the start of one instance of a container.
+type startMounts struct {
+	// id is the runtime's ID of the instance.
+	id      string
+	release func() error
+}
+
+// redactedMounts removes the values of Secrets from the errors of a Mounter, because paths of mounts are expanded with them.
+type redactedMounts struct {
+	Mounter
+	known *memories
+}
+
+func (r redactedMounts) Mounts(ctx context.Context, in container.MountRequest) (container.Mounts, error) {
+	made, err := r.Mounter.Mounts(ctx, in)
+	m := r.known.get(in.Pod.UID)
+	if m == nil {
+		return made, err
+	}
+	if release := made.Release; release != nil {
+		made.Release = func() error { return m.secrets.redactError(release()) }
+	}
+	return made, m.secrets.redactError(err)
+}
+
+// releaseMounts releases the mounts of unfinished starts of the instances for which over returns true.
+func (s *Syncer) releaseMounts(m *podMemory, over func(id string) bool) {
+	s.releaseEach(m, m.takeMounts(over))
+}
+
+// startIsOver returns a function that reports whether an instance has started, or has been removed.
+func startIsOver(status *runtime.PodStatus) func(id string) bool {
+	return func(id string) bool {
+		return !slices.ContainsFunc(status.Containers, func(c runtime.ContainerStatus) bool {
+			return c.ID.ID == id && c.State == runtime.ContainerCreated
+		})
+	}
+}
+
+// releaseEach logs failures. The remaining mounts are unmounted at the container's next start, or when the pod is
+// removed.
+func (s *Syncer) releaseEach(m *podMemory, ended []startMounts) {
+	for _, mounts := range ended {
+		if err := mounts.release(); err != nil {
+			s.config.Log.Error(err, "a mount for the start of a container stays", "podUID", m.uid, "containerID", mounts.id)
+		}
+	}
+}
+
+// setMounts records the mounts of a start that was not completed. The zero value drops those of an earlier start,
+// because a later start has replaced them.
+func (m *podMemory) setMounts(name string, mounts startMounts) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.mounts, name)
+	if mounts.release != nil {
+		put(&m.mounts, name, mounts)
+	}
+}
+
+// takeMounts forgets and returns the instances' mounts for which over returns true.
+func (m *podMemory) takeMounts(over func(id string) bool) (ended []startMounts) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for name, mounts := range m.mounts {
+		if over(mounts.id) {
+			ended = append(ended, mounts)
+			delete(m.mounts, name)
+		}
+	}
+	return ended
 }

@@ -12,8 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/podsync/podsync/actions"
+	"github.com/podsync/podsync/internal/lastknown"
 	"github.com/podsync/podsync/runtime"
-	podmemory "github.com/podsync/podsync/syncpod/memory"
+	"github.com/podsync/podsync/syncpod/memory"
 	"github.com/podsync/podsync/syncpod/podref"
 	"github.com/podsync/podsync/syncpod/resize"
 )
@@ -45,18 +46,107 @@ func (s *Syncer) SyncPod(ctx context.Context, pod *v1.Pod, status *runtime.PodSt
 	if err := validate(pod); err != nil {
 		return Result{}, err
 	}
-	m := s.remember(ctx, pod.UID)
-	m.do(func(p *podmemory.Pod) { p.Containers.NoteRunOnce(pod) })
-	w := &work{observedPod: observedPod{notices: s.notices, syncer: s, pod: pod, memory: m}, report: s.newReport(pod, m)}
-	err := allocating{w}.allocate(ctx)
-	if err == nil {
-		w, err = syncing{w}.run(ctx, status)
+	p, err := s.open(ctx, pod)
+	d, done := &decision{openPod: p}, outcome{}
+	inFlight, endReports := newFlights(ctx), func() {}
+
+	for first, again := true, err == nil; again; first = false {
+		d, done = &decision{openPod: p}, outcome{resized: done.resized}
+		if status, err = s.inspect(ctx, p, status); err != nil {
+			break
+		}
+		d.status = s.see(ctx, p, status)
+		if !first { // containers that the call has started are probed
+			s.config.Parts.Probes.Observe(p.pod, p.memory.probed(d.status), false)
+		}
+
+		d.facts = s.gather(ctx, p, d.status, inFlight.names())
+		d.plan = s.decide(d.facts.Input)
+		if inFlight.any() && startsOver(d.plan) {
+			inFlight.end()
+			inFlight, d.facts.InFlight = newFlights(ctx), nil
+			d.plan = s.decide(d.facts.Input)
+		}
+		s.learn(ctx, p, &d.facts)
+		if !d.plan.NoOp() {
+			s.config.Observer.PlanMade(p.pod, d.plan)
+		}
+		done.status = d.status
+		s.reportPod(ctx, d, &done, d.facts.failed)
+		if first && !d.plan.NoOp() && !d.plan.TerminatesPod() {
+			endReports = p.report.beside(ctx, besideDelay, true)
+		}
+
+		done = s.apply(ctx, d, done, inFlight)
+		s.conclude(ctx, d, &done)
+		done.nextRefresh = s.refresh(ctx, d, done.outdated)
+
+		if again = inFlight.any(); again { // until a change needs another decision, or all has ended
+			done, again = s.await(ctx, d, done, inFlight)
+			s.conclude(ctx, d, &done)
+			p.memory.setChanged() // by a step of an earlier plan, perhaps
+			status = p.memory.newest()
+		}
+		err = joined(done.failed)
 	}
-	if !w.plan.NoOp() {
-		m.setChanged()
+
+	endReports()
+	inFlight.end()
+	if !d.plan.NoOp() {
+		p.memory.setChanged()
 	}
-	return syncing{w}.result(), errors.Join(err, w.report.wait(ctx))
+	return d.result(&done), errors.Join(err, p.report.wait(ctx))
 }
+
+// openPod is a pod in one call of SyncPod.
+type openPod struct {
+	// pod is the pod with its allocated resources, and allocation the answer of the Allocations.
+	pod        *v1.Pod
+	allocation resize.Answer
+	memory     *podMemory
+	report     *report
+}
+
+// decision is a plan, with the status and the facts of which it was made. The steps of the plan do not change it.
+type decision struct {
+	*openPod
+	status *runtime.PodStatus
+	facts  facts
+	plan   actions.Plan
+}
+
+// outcome is what was done of a plan.
+type outcome struct {
+	// failed are the errors that keep containers from running, in the order of the plan.
+	failed []*StepError
+	// started are the containers that were started.
+	started []string
+	// unstopped are the containers that must not be started because an instance of theirs could not be stopped, or is being
+	// stopped.
+	unstopped []string
+	// status is the status with the changes since: the new sandbox, and new resources.
+	status *runtime.PodStatus
+	// sandbox is what containers start in, nil if none can be started.
+	sandbox *inUse
+	// memoryInUse is why the memory limit of the whole pod was not lowered, nil if it was.
+	memoryInUse *StepError
+	// resized are the instances that have received their allocation in this call.
+	resized []runtime.ContainerID
+	// outdated means that the preparation has tried in vain to update volumes. nextRefresh is when the pod's volumes must be
+	// refreshed, zero if they need not be.
+	outdated    bool
+	nextRefresh time.Time
+}
+
+// fail notes a failed step, if there is one.
+func (o *outcome) fail(e *StepError) {
+	if e != nil {
+		o.failed = append(o.failed, e)
+	}
+}
+
+// startsOver reports whether a plan stops the pod, or starts it over: no start of an earlier plan may be completed then.
+func startsOver(p actions.Plan) bool { return p.KillPod || p.Sandbox.Create || len(p.Reset) > 0 }
 
 func validate(pod *v1.Pod) error {
 	if err := (actions.Input{Pod: pod}).Validate(); err != nil {
@@ -71,205 +161,34 @@ func validate(pod *v1.Pod) error {
 	return nil
 }
 
-// observedPod is a pod with its observed state.
-type observedPod struct {
-	notices
-	syncer *Syncer
-	// pod is the pod with its allocated resources.
-	pod    *v1.Pod
-	memory *podMemory
-	// status is the runtime's status of the pod, completed from memory.
-	status *runtime.PodStatus
-	// memoryInUse is why the memory limit of the whole pod was not lowered, nil if it was.
-	memoryInUse *StepError
-}
-
-// record stores the changed facts about the pod for the next agent.
-func (o *observedPod) record(ctx context.Context) { o.syncer.record(ctx, o.memory) }
-
-// outcome has the errors that keep containers of a pod from running. It has no lock: containers that start
-// concurrently return their errors.
-type outcome struct {
-	failed []*StepError
-	// unstopped are the containers, by name, that must not be started because an
-	// instance of theirs could not be stopped.
-	unstopped map[string]bool
-}
-
-// work is the shared state of the steps of one SyncPod. Each step is a type of its own, so that a method has access to
-// few others. A step may convert itself to another one to use it.
-type work struct {
-	observedPod
-	outcome
-	report *report
-	plan   actions.Plan
-	over   bool
-	// allocated is the answer of the Allocations, and resized are the instances that have received it
-	// since then.
-	allocated resize.Answer
-	resized   map[runtime.ContainerID]bool
-	// rejected is why the pod may not run, nil if it may.
-	rejected *Rejection
-	held     heldSteps
-	sandbox  inUse
-	// started are the containers, by name, that were started in this work.
-	started map[string]bool
-	// nextRefresh is when the pod's volumes must be refreshed, zero if they need not be.
-	nextRefresh time.Time
-	flights     *flights
-}
-
-// next returns the state for another decision of the same SyncPod.
-func (w *work) next() *work {
-	return &work{
-		observedPod: observedPod{notices: w.notices, syncer: w.syncer, pod: w.pod, memory: w.memory},
-		report:      w.report, allocated: w.allocated, resized: w.resized, flights: w.flights,
+// open gets the memory of a pod and its allocation.
+func (s *Syncer) open(ctx context.Context, pod *v1.Pod) (*openPod, error) {
+	m := s.remember(ctx, pod.UID)
+	m.noteRunOnce(pod)
+	p := &openPod{pod: pod, memory: m, report: s.newReport(pod, m)}
+	answer, err := s.allocate(ctx, pod)
+	if err == nil {
+		p.pod, p.allocation = answer.Pod, answer
 	}
+	return p, err
 }
 
-// syncing runs the steps of a SyncPod.
-type syncing struct{ *work }
-
-// run runs the steps in the order of the package's documentation, and again while images are being pulled and something
-// changes. It returns the state after the last decision.
-func (w syncing) run(ctx context.Context, status *runtime.PodStatus) (*work, error) {
-	w.flights = newFlights(ctx)
-	defer func() { w.flights.end() }()
-	endReports := func() {}
-	defer func() { endReports() }()
-	for first := true; ; first = false {
-		if err := (inspecting{&w.observedPod}).look(ctx, status); err != nil {
-			return w.work, err
-		}
-		if !first { // containers that the call has started are probed
-			w.config.Parts.Probes.Observe(w.pod, w.report.handling.without(w.status), false)
-		}
-		gathering(w).expire()
-		in := gathering(w).gather(ctx)
-		w.plan = w.decide(in)
-		if w.flights.any() && startsOver(w.plan) {
-			w.flights.end()
-			w.flights, in.InFlight = newFlights(ctx), nil
-			w.plan = w.decide(in)
-		}
-		if !w.plan.NoOp() {
-			w.config.Observer.PlanMade(w.pod, w.plan)
-		}
-		before := w.memory.lastFailed()
-		w.reportStatus(ctx, before)
-		if first && !w.plan.NoOp() && !w.plan.TerminatesPod() {
-			endReports = w.report.beside(ctx, besideDelay, true)
-		}
-		w.act(ctx)
-		w.conclude(ctx, before)
-		w.refresh(ctx)
-		if !w.flights.any() {
-			return w.work, w.errors()
-		}
-		again := starting(w).await(ctx)
-		w.conclude(ctx, before)
-		w.memory.setChanged() // by a step of an earlier plan, perhaps
-		if !again {
-			return w.work, w.errors()
-		}
-		w, status = syncing{w.next()}, w.memory.observedAfter(&runtime.PodStatus{ObservedAt: time.Unix(0, 1)})
-	}
-}
-
-// startsOver reports whether a plan stops the pod, or starts it over: no start of an earlier plan may be completed then.
-func startsOver(p actions.Plan) bool { return p.KillPod || p.Sandbox.Create || len(p.Reset) > 0 }
-
-// conclude records and reports the failures of the steps so far.
-func (w syncing) conclude(ctx context.Context, before []*StepError) {
-	kept, started := w.unresolved(before)
-	w.memory.setFailed(append(kept, w.failed...))
-	if len(before)+len(w.failed)+len(w.plan.Resize) > 0 {
-		w.reportStatus(ctx, slices.Concat(kept, started, w.failed))
-	}
-}
-
-// unresolved returns the earlier failures to start containers that have not failed again:
-// those of containers that were not started in this work, and those of containers that were,
-// but whose status is from before. A container waits for the same reason until its start has
-// succeeded and a status shows it, so that its reported state does not change in between.
-func (w syncing) unresolved(before []*StepError) (kept, started []*StepError) {
-	for _, f := range before {
-		name := f.Container.Name
-		again := slices.ContainsFunc(w.failed, func(now *StepError) bool { return now.Container.Name == name })
-		c := w.status.Latest(name)
-		switch {
-		case name == "" || again || c != nil && c.State == runtime.ContainerRunning:
-		case w.started[name]:
-			started = append(started, f)
-		default:
-			kept = append(kept, f)
-		}
-	}
-	return kept, started
-}
-
-// act carries out the plan as far as possible.
-func (w syncing) act(ctx context.Context) {
-	if w.over = w.plan.TerminatesPod(); w.over {
-		return
-	}
-	if w.memory.callOff(ctx) {
-		w.record(ctx)
-	}
-	w.noteRestarts(ctx)
-	if w.plan.Hold.Holds() {
-		w.wait(ctx)
-		return
-	}
-	w.carryOut(ctx)
-}
-
-// noteRestarts records which instances are stopped in order to start their containers again, before they are stopped:
-// the start may fail or wait, and the exit code does not show that it is due (kubernetes #109537).
-func (w syncing) noteRestarts(ctx context.Context) {
-	restarts := append(w.plan.Restarts(w.pod, w.status), w.flights.restarting()...)
-	if ask(w.memory, func(p *podmemory.Pod) bool { return p.Containers.NoteRestarts(restarts, w.status) }) {
-		w.record(ctx)
-	}
-}
-
-// inspecting reads the status of a pod.
-type inspecting struct{ *observedPod }
-
-// look uses the given status, or reads one. It also removes sandboxes that appeared late, beside the one in use:
+// inspect returns the given status, or reads one. Before that it removes sandboxes that appeared late, beside the one in use:
 // otherwise the pod would start over in one of them.
-func (o inspecting) look(ctx context.Context, status *runtime.PodStatus) error {
-	if status != nil && o.config.Parts.Sandboxes.Unresolved(o.pod.UID) {
-		if err := o.config.Parts.Sandboxes.Resolve(ctx, o.pod.UID, o.sandboxInUse(status)); err != nil {
-			err = o.memory.secrets.redactError(err)
-			o.reportUnseen(ctx, err)
-			return fmt.Errorf("syncpod: pod %s: %w", podref.Name(o.pod), err)
-		}
+func (s *Syncer) inspect(ctx context.Context, p *openPod, status *runtime.PodStatus) (*runtime.PodStatus, error) {
+	var err error
+	if status != nil && s.config.Parts.Sandboxes.Unresolved(p.pod.UID) {
+		err = s.config.Parts.Sandboxes.Resolve(ctx, p.pod.UID, p.memory.sandboxInUse(status))
 		status = nil
 	}
-	if status == nil || o.memory.isStale(status) {
-		var err error
-		if status, err = o.syncer.read(ctx, o.pod.UID, nil); err != nil {
-			err = o.memory.secrets.redactError(err)
-			o.reportUnseen(ctx, err)
-			return fmt.Errorf("syncpod: pod %s: %w", podref.Name(o.pod), err)
-		}
+	if err == nil && (status == nil || p.memory.isStale(status)) {
+		status, err = s.read(ctx, p.pod.UID, nil)
 	}
-	status = o.syncer.withMessages(o.pod, o.memory, ask(o.memory, func(p *podmemory.Pod) *runtime.PodStatus { return p.SetAsideCutStarts(status) }))
-	o.memory.do(func(p *podmemory.Pod) { p.See(status) })
-	o.syncer.postStopExited(ctx, o.pod, o.memory, status)
-	o.syncer.releaseMounts(o.memory, startIsOver(status))
-	o.record(ctx)
-	o.status = o.memory.completed(status)
-	return nil
-}
-
-func (o inspecting) sandboxInUse(status *runtime.PodStatus) string {
-	return ask(o.memory, func(p *podmemory.Pod) string { return p.Sandbox.InUse(status) })
-}
-
-func (o inspecting) reportUnseen(ctx context.Context, err error) {
-	o.warn(ctx, EventFailedSync, "error determining status: %v", err)
+	if err = p.memory.secrets.redactError(err); err != nil {
+		s.warn(ctx, p.pod, EventFailedSync, "error determining status: %v", err)
+		return nil, fmt.Errorf("syncpod: pod %s: %w", podref.Name(p.pod), err)
+	}
+	return status, nil
 }
 
 // read reads the status of a pod.
@@ -281,28 +200,129 @@ func (s *Syncer) read(ctx context.Context, pod types.UID, last *runtime.PodStatu
 	return status, err
 }
 
-// reportStatus reports the status of the pod.
-func (w *work) reportStatus(ctx context.Context, failed []*StepError) {
-	conditions := allocating{w}.resizeConditions(failed)
-	allocating{w}.reportResize(conditions)
+// see remembers a status, and returns it completed from memory. It is the only step before the plan that changes anything: the
+// runtime may lose what the status shows, so it must be remembered even if the call gets no further.
+func (s *Syncer) see(ctx context.Context, p *openPod, read *runtime.PodStatus) *runtime.PodStatus {
+	full := s.withMessages(p.pod, p.memory, p.memory.withoutCutStarts(read))
+	completed := p.memory.see(read, full)
+	s.postStopExited(ctx, p.pod, p.memory, full)
+	s.releaseMounts(p.memory, startIsOver(full))
+	p.memory.Record(ctx)
+	return completed
+}
+
+// withMessages returns a status in which exited containers have their termination message. Each
+// message is read once, because it does not change.
+func (s *Syncer) withMessages(pod *v1.Pod, m *podMemory, status *runtime.PodStatus) *runtime.PodStatus {
+	if pod == nil {
+		return status
+	}
+	full := *status
+	full.Containers = slices.Clone(status.Containers)
+	for i := range full.Containers {
+		if c := &full.Containers[i]; c.State == runtime.ContainerExited {
+			if spec, err := runtime.FindContainer(pod, c.Name); err == nil {
+				c.Message = m.secrets.redactMessage(spec, c.Message)
+			}
+			if s.config.Parts.Messages != nil {
+				c.Message = s.message(pod, m, c)
+			}
+		}
+	}
+	return &full
+}
+
+func (s *Syncer) message(pod *v1.Pod, m *podMemory, c *runtime.ContainerStatus) string {
+	if message, known := m.message(c.ID.ID); known {
+		return message
+	}
+	message, err := s.config.Parts.Messages.TerminationMessage(pod, c)
+	if err != nil {
+		s.log(pod).Error(err, "termination message not read", "container", c.Name)
+	}
+	return m.setMessage(c.ID.ID, message)
+}
+
+// postStopExited calls the hook after a stop for the containers that have exited, by themselves or with an earlier agent.
+func (s *Syncer) postStopExited(ctx context.Context, pod *v1.Pod, m *podMemory, status *runtime.PodStatus) {
+	for i := range status.Containers {
+		if c := &status.Containers[i]; c.State == runtime.ContainerExited {
+			s.stopper.PostStop(ctx, pod, c, m)
+		}
+	}
+}
+
+// reportPod reports the status of a pod with these failures.
+func (s *Syncer) reportPod(ctx context.Context, d *decision, done *outcome, failed []*StepError) {
+	conditions := resizeConditions(d, done, failed)
+	s.reportResize(d, conditions)
 	o := outlook{failed: failed, conditions: conditions}
-	if w.plan.Hold.Reason == actions.PodNotAdmitted {
-		o.blocked = w.rejected.problem()
+	if d.plan.Hold.Reason == actions.PodNotAdmitted {
+		o.blocked = d.facts.rejected.problem()
 	}
-	w.report.update(ctx, w.status, o)
+	d.report.update(ctx, done.status, o)
 }
 
-func (c *Config) probeResults(uid types.UID) map[runtime.ContainerID]actions.ProbeResults {
-	return c.Parts.Probes.ProbeResults(uid)
+// conclude records and reports the failures of the steps so far.
+func (s *Syncer) conclude(ctx context.Context, d *decision, done *outcome) {
+	kept, started := done.unresolved(d.facts.failed)
+	d.memory.setFailed(append(kept, done.failed...))
+	if len(d.facts.failed)+len(done.failed)+len(d.plan.Resize) > 0 {
+		s.reportPod(ctx, d, done, slices.Concat(kept, started, done.failed))
+	}
 }
 
-func (w syncing) result() Result {
-	r := Result{Plan: w.plan, Terminal: w.over, Failed: w.failed, NextTry: w.nextRefresh}
-	if !w.over {
-		r.NextTry = podmemory.Earliest(podmemory.Earliest(r.NextTry, w.activeUntil()), w.allocated.NextTry)
+// unresolved returns the earlier failures to start containers that have not failed again:
+// those of containers that were not started in this work, and those of containers that were,
+// but whose status is from before. A container waits for the same reason until its start has
+// succeeded and a status shows it, so that its reported state does not change in between.
+func (o *outcome) unresolved(before []*StepError) (kept, started []*StepError) {
+	for _, f := range before {
+		name := f.Container.Name
+		again := slices.ContainsFunc(o.failed, func(now *StepError) bool { return now.Container.Name == name })
+		c := o.status.Latest(name)
+		switch {
+		case name == "" || again || c != nil && c.State == runtime.ContainerRunning:
+		case slices.Contains(o.started, name):
+			started = append(started, f)
+		default:
+			kept = append(kept, f)
+		}
 	}
-	for _, f := range w.failed {
-		r.NextTry = podmemory.Earliest(r.NextTry, f.nextLook())
+	return kept, started
+}
+
+// refreshRetry is the pause after an update that a start has tried in vain.
+const refreshRetry = 30 * time.Second
+
+// refresh updates the running containers' volumes, and returns when to do it again. A failure is reported and retried; the
+// containers keep running with the previous contents. It takes no longer than a start waits for news, because a container may
+// exit meanwhile, and is not tried right after an update that has failed.
+func (s *Syncer) refresh(ctx context.Context, d *decision, outdated bool) (next time.Time) {
+	if s.config.Parts.Refresh == nil || d.plan.TerminatesPod() || d.plan.Hold.Reason == actions.PodNotAdmitted || ctx.Err() != nil {
+		return time.Time{}
+	}
+	if outdated {
+		return time.Now().Add(refreshRetry)
+	}
+	bounded, cancel := context.WithTimeout(ctx, lastknown.Patience)
+	defer cancel()
+	next, err := s.config.Parts.Refresh.RefreshPod(bounded, d.pod)
+	if err != nil {
+		s.warnOfVolumes(ctx, d.pod, err)
+	}
+	return next
+}
+
+// result returns the result of a call whose last decision is d.
+func (d *decision) result(done *outcome) Result {
+	r := Result{Plan: d.plan, Terminal: d.plan.TerminatesPod(), Failed: done.failed, NextTry: done.nextRefresh}
+	if !r.Terminal {
+		until := d.activeUntil(d.memory.reported.lastOr(nil))
+		r.NextTry = memory.Earliest(memory.Earliest(r.NextTry, until), d.allocation.NextTry)
+	}
+	for _, f := range done.failed {
+		r.NextTry = memory.Earliest(r.NextTry, f.nextLook())
 	}
 	return r
 }
@@ -324,6 +344,6 @@ func (s *Syncer) Observe(ctx context.Context, status *runtime.PodStatus) {
 		return
 	}
 	if m := s.known.get(status.UID); m != nil && m.observe(status) {
-		s.record(ctx, m)
+		m.Record(ctx)
 	}
 }

@@ -12,7 +12,6 @@ import (
 
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/syncpod/lifecycle"
-	podmemory "github.com/podsync/podsync/syncpod/memory"
 	"github.com/podsync/podsync/syncpod/podref"
 )
 
@@ -71,9 +70,8 @@ func (s *Syncer) SyncTerminatingPod(ctx context.Context, t Termination) error {
 		deadline = time.Now().Add(lifecycle.PodGrace(t.Pod, t.GraceSeconds))
 	}
 	m := s.remember(ctx, t.Pod.UID)
-	m.do(func(p *podmemory.Pod) { p.Evict(t.Evicted.problem(), t.Disruption) })
-	e := ending{syncer: s, pod: t.Pod, memory: m, status: t.Status, deadline: m.hasten(deadline)}
-	if err := e.run(ctx); err != nil {
+	m.evict(t.Evicted.problem(), t.Disruption)
+	if err := s.terminate(ctx, t.Pod, m, t.Status, m.hasten(deadline)); err != nil {
 		return fmt.Errorf("syncpod: end pod %s: %w", podref.Name(t.Pod), m.secrets.redactErrorOfPod(err, t.Pod))
 	}
 	s.log(t.Pod).Info("pod ended")
@@ -87,8 +85,8 @@ func (s *Syncer) SetDeadline(pod types.UID, deadline time.Time) (record func(con
 	m := s.known.of(pod)
 	m.hasten(deadline)
 	return func(ctx context.Context) {
-		s.load(ctx, m)
-		s.record(ctx, m)
+		m.load(ctx)
+		m.Record(ctx)
 	}
 }
 
@@ -99,8 +97,7 @@ func (s *Syncer) SyncTerminatingRuntimePod(ctx context.Context, p RuntimePod) er
 		return errors.New("syncpod: RuntimePod.UID is missing")
 	}
 	m := s.remember(ctx, p.UID)
-	e := ending{syncer: s, memory: m, status: p.Status, deadline: m.hasten(time.Now().Add(lifecycle.PodGrace(nil, nil)))}
-	if err := e.run(ctx); err != nil {
+	if err := s.terminate(ctx, nil, m, p.Status, m.hasten(time.Now().Add(lifecycle.PodGrace(nil, nil)))); err != nil {
 		return fmt.Errorf("syncpod: end pod %s/%s (%s): %w", p.Namespace, p.Name, p.UID, m.secrets.redactErrorOfPod(err, nil))
 	}
 	s.config.Log.Info("unknown pod ended", "pod", p.Namespace+"/"+p.Name, "podUID", p.UID)
@@ -140,90 +137,78 @@ func (s *Syncer) forget(ctx context.Context, uid types.UID, partLeft bool) {
 	}
 }
 
-// ending is one run of SyncTerminatingPod.
-type ending struct {
-	syncer   *Syncer
-	pod      *v1.Pod // nil if its spec is unknown
-	memory   *podMemory
-	status   *runtime.PodStatus
-	deadline time.Time
+// terminate stops a pod and reports its end. pod is nil if its spec is unknown; then there is no status to report.
+func (s *Syncer) terminate(ctx context.Context, pod *v1.Pod, m *podMemory, status *runtime.PodStatus, deadline time.Time) error {
+	status, report, err := s.stop(ctx, pod, m, status, deadline)
+	if report == nil {
+		return err
+	}
+	ended := !status.Live()
+	report.update(ctx, status, outlook{terminal: ended, ended: ended})
+	return errors.Join(err, report.wait(ctx))
 }
 
-func (e *ending) run(ctx context.Context) error {
-	report, err := e.stop(ctx)
-	return errors.Join(err, e.reportEnd(ctx, report))
-}
-
-// stop stops the pod, and returns the report that was made during the stop.
-func (e *ending) stop(ctx context.Context) (*report, error) {
-	recorded := e.recordBeside(ctx)
-	defer e.syncer.record(ctx, e.memory)
-	defer recorded()
-	defer e.memory.setChanged()
-	if e.status == nil || e.memory.isStale(e.status) {
-		if _, err := e.inspect(ctx); err != nil {
-			return nil, err
+// stop stops a pod. It returns the last status, and the report that was made during the stop, nil if there was none. The deadline
+// is recorded while the pod is being stopped.
+func (s *Syncer) stop(ctx context.Context, pod *v1.Pod, m *podMemory, status *runtime.PodStatus, deadline time.Time) (last *runtime.PodStatus, r *report, err error) {
+	var recording sync.WaitGroup
+	recording.Go(func() { m.Record(ctx) })
+	defer func() {
+		m.setChanged()
+		recording.Wait()
+		m.Record(ctx)
+	}()
+	inspect := func(ctx context.Context) (*runtime.PodStatus, error) {
+		read, err := s.inspectEnd(ctx, pod, m, status)
+		if err == nil {
+			status = read
+		}
+		return read, err
+	}
+	if status == nil || m.isStale(status) {
+		if _, err := inspect(ctx); err != nil {
+			return nil, nil, err
 		}
 	}
-	e.syncer.releaseMounts(e.memory, func(string) bool { return true }) // no container of the pod starts any more
-	report, reported := e.reportBeside(ctx)
-	defer reported()
-	pod := lifecycle.Pod{Spec: e.pod, Status: e.status, Memory: e.syncer.stopMemory(e.memory), Deadline: e.deadline}
-	alive, err := e.syncer.stopper.TerminatePod(ctx, pod, e.inspect)
-	e.syncer.postStopExited(ctx, e.pod, e.memory, e.status)
+	s.releaseMounts(m, func(string) bool { return true }) // no container of the pod starts any more
+	r, reported := s.reportStop(ctx, pod, m, status)
+	alive, err := s.stopper.TerminatePod(ctx, lifecycle.Pod{Spec: pod, Status: status, Memory: m, Deadline: deadline}, inspect)
+	s.postStopExited(ctx, pod, m, status)
 	if alive {
 		err = errStillRunning
 	}
-	err = e.memory.secrets.redactErrorOfPod(err, e.pod)
+	err = m.secrets.redactErrorOfPod(err, pod)
 	if err != nil && ctx.Err() == nil {
-		e.syncer.eventf(podref.Pod(e.pod), v1.EventTypeWarning, EventFailedKillPod, "error killing pod: %s", withoutIDs(err, idNames(e.status)...))
+		s.eventf(podref.Pod(pod), v1.EventTypeWarning, EventFailedKillPod, "error killing pod: %s", withoutIDs(err, idNames(status)...))
 	}
-	return report, err
+	if r != nil {
+		reported()
+		status = r.newest(status)
+	}
+	return status, r, err
 }
 
-// inspect reads the status. Unlike in a SyncPod, aborted starts stay in it, because no other start follows. A report
-// omits them.
-func (e *ending) inspect(ctx context.Context) (*runtime.PodStatus, error) {
-	status, err := e.syncer.read(ctx, e.memory.uid, e.status)
+// inspectEnd reads and remembers the status of a pod that is being stopped. Unlike in a SyncPod, aborted starts stay in it,
+// because no other start follows. A report omits them.
+func (s *Syncer) inspectEnd(ctx context.Context, pod *v1.Pod, m *podMemory, last *runtime.PodStatus) (*runtime.PodStatus, error) {
+	status, err := s.read(ctx, m.uid, last)
 	if err != nil {
 		return nil, err
 	}
-	status = e.syncer.withMessages(e.pod, e.memory, status)
-	e.memory.do(func(p *podmemory.Pod) { p.See(status) })
-	e.status = status
+	status = s.withMessages(pod, m, status)
+	m.seeEnd(status)
 	return status, nil
 }
 
-// recordBeside records the deadline of the pod while the pod is being stopped.
-func (e *ending) recordBeside(ctx context.Context) (wait func()) {
-	var recording sync.WaitGroup
-	recording.Go(func() { e.syncer.record(ctx, e.memory) })
-	return recording.Wait
-}
-
-// reportBeside reports the status while the pod is being stopped: the current one, and each in which Observe finds another
+// reportStop reports the status while the pod is being stopped: the current one, and each in which Observe finds another
 // exit or a probe has another result, because the other containers may take their whole grace period, and the runtime may
 // take longer to answer. A slow or failed report must not delay the stop (virtual-kubelet #938). A pod without a spec has no
 // status to report.
-func (e *ending) reportBeside(ctx context.Context) (r *report, end func()) {
-	if e.pod == nil {
-		return nil, func() {}
+func (s *Syncer) reportStop(ctx context.Context, pod *v1.Pod, m *podMemory, status *runtime.PodStatus) (r *report, end func()) {
+	if pod == nil {
+		return nil, nil
 	}
-	r = e.syncer.newReport(e.pod, e.memory)
-	r.update(ctx, e.status, outlook{})
-	reported := r.beside(ctx, 0, false)
-	return r, func() {
-		reported()
-		e.status = r.newest(e.status)
-	}
-}
-
-// reportEnd reports the final status.
-func (e *ending) reportEnd(ctx context.Context, report *report) error {
-	if report == nil {
-		return nil
-	}
-	ended := !e.status.Live()
-	report.update(ctx, e.status, outlook{terminal: ended, ended: ended})
-	return report.wait(ctx)
+	r = s.newReport(pod, m)
+	r.update(ctx, status, outlook{})
+	return r, r.beside(ctx, 0, false)
 }

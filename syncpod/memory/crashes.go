@@ -59,20 +59,24 @@ func (b *Crashes) begin() {
 }
 
 // Preview returns until when a container's next start has to wait if its current instance
-// ended at that time. It counts nothing.
+// ended at that time. It changes nothing.
 func (b *Crashes) Preview(c *v1.Container, id runtime.ContainerID, at, now time.Time) (until time.Time, wait bool) {
-	b.useRestored(c.Name, KeyOf(c))
-	if b.backOffs == nil {
+	key, before, backOffs := KeyOf(c), b.counted[c.Name], b.backOffs
+	if recorded, found := b.restored[c.Name]; found && b.continues(c.Name, key, recorded) {
+		before = recorded.crash(key)
+		backOffs, _ = b.limits.backoff(false) // the limits were checked
+		backOffs.Restore(key, recorded.state())
+	}
+	if backOffs == nil {
 		return time.Time{}, false // no wait follows the first exit
 	}
-	before := b.counted[c.Name]
 	if before.id == id {
-		return b.backOffs.Check(KeyOf(c), now)
+		return backOffs.Check(key, now)
 	}
 	if at.Equal(before.at) {
 		at = time.Time{}
 	}
-	return b.backOffs.Preview(KeyOf(c), now, at)
+	return backOffs.Preview(key, now, at)
 }
 
 func (c CrashBackOff) equal(other CrashBackOff) bool {
@@ -112,8 +116,22 @@ func (b *Crashes) restore(crashes []savedCrash) {
 	}
 }
 
-// useRestored continues a recorded wait, unless the container's definition has changed, or another exit was
-// counted since then.
+// continues reports whether a recorded wait counts: the container's definition has not changed, and no other exit was counted
+// since then.
+func (b *Crashes) continues(container string, key Key, recorded CrashBackOff) bool {
+	_, counted := b.counted[container]
+	return !counted && recorded.Definition == key.definition()
+}
+
+// crash returns the exit that was counted.
+func (c CrashBackOff) crash(key Key) crash { return crash{c.ID, c.FinishedAt, key} }
+
+// state returns the state of the back-off.
+func (c CrashBackOff) state() backoff.State {
+	return backoff.State{Failures: c.Failures, FailedAt: c.CountedAt, Failure: c.FinishedAt}
+}
+
+// useRestored continues a recorded wait, if it counts.
 func (b *Crashes) useRestored(container string, key Key) {
 	recorded, found := b.restored[container]
 	if !found {
@@ -121,11 +139,11 @@ func (b *Crashes) useRestored(container string, key Key) {
 	}
 	delete(b.restored, container)
 	b.begin()
-	if _, counted := b.counted[container]; counted || recorded.Definition != key.definition() {
+	if !b.continues(container, key, recorded) {
 		return
 	}
-	put(&b.counted, container, crash{recorded.ID, recorded.FinishedAt, key})
-	b.backOffs.Restore(key, backoff.State{Failures: recorded.Failures, FailedAt: recorded.CountedAt, Failure: recorded.FinishedAt})
+	put(&b.counted, container, recorded.crash(key))
+	b.backOffs.Restore(key, recorded.state())
 }
 
 // save returns the crashes to record, by container name.

@@ -57,6 +57,19 @@ func (f *Failures[F]) Held(key Key, now time.Time) (failure F, until time.Time, 
 	return failure, until, wait
 }
 
+// Preview returns until when the next try of a key would have to wait after a failure. It notes nothing.
+func (f *Failures[F]) Preview(key Key, now time.Time) (until time.Time) {
+	backOffs := f.backOffs
+	if backOffs == nil {
+		backOffs, _ = f.limits.backoff(true) // the limits were checked
+	}
+	until, wait := backOffs.Preview(key, now, time.Time{})
+	if !wait {
+		return now
+	}
+	return until
+}
+
 // Failed notes a failure, and returns until when the next try has to wait.
 func (f *Failures[F]) Failed(key Key, failure F, now time.Time) time.Time {
 	if f.backOffs == nil {

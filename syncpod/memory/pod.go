@@ -31,11 +31,7 @@ type Pod struct {
 	evicted *apistatus.Problem
 	// disrupted: the pod was evicted because the node was under pressure.
 	disrupted bool
-	// restartAll is set from the exit that requests a restart of all containers until all of them
-	// have been removed.
-	restartAll bool
-	// startingOver is set from then on until all regular containers have been created again.
-	startingOver bool
+	restart   Restart
 
 	// loaded is set once the pod's record is part of this, saved is that record.
 	loaded bool
@@ -102,22 +98,49 @@ func (p *Pod) CallOff() bool {
 	return true
 }
 
-// RestartsAll reports whether all containers must restart: this is requested, or was requested before, and not
-// all of them have been removed yet (KEP-5532).
-func (p *Pod) RestartsAll(requested, allRemoved bool) bool {
-	p.restartAll = (p.restartAll || requested) && !allRemoved
-	p.startingOver = p.startingOver || requested
-	return p.restartAll
+// Restart is how far the restart of all containers is (KEP-5532). The zero value means that there is none.
+type Restart struct {
+	// all is set from the exit that requests the restart until all containers have been removed, unfinished from then on until
+	// all regular containers have been created again.
+	all, unfinished bool
 }
 
-// StartsOver reports whether all containers must restart, or some of them were not created again yet. reported
-// is whether the last status, perhaps from an earlier agent, reported the restart.
-func (p *Pod) StartsOver(pod *v1.Pod, status *runtime.PodStatus, reported bool) bool {
-	p.startingOver = p.startingOver || reported
-	if p.startingOver && !p.restartAll {
-		p.startingOver = slices.ContainsFunc(pod.Spec.Containers, func(c v1.Container) bool { return status.Latest(c.Name) == nil })
+// After returns the restart when it is requested or not, and all containers have been removed or not.
+func (r Restart) After(requested, allRemoved bool) Restart {
+	return Restart{all: (r.all || requested) && !allRemoved, unfinished: r.unfinished || requested}
+}
+
+// All reports whether all containers must restart, and not all of them have been removed yet.
+func (r Restart) All() bool { return r.all }
+
+// Seen returns the restart when a status is seen. Its second result reports whether all containers must restart, or some of
+// them were not created again yet. reported is whether the last status of the API, perhaps of an earlier agent, reported the
+// restart.
+func (r Restart) Seen(pod *v1.Pod, status *runtime.PodStatus, reported bool) (after Restart, startsOver bool) {
+	r.unfinished = r.unfinished || reported
+	if r.unfinished && !r.all {
+		r.unfinished = slices.ContainsFunc(pod.Spec.Containers, func(c v1.Container) bool { return status.Latest(c.Name) == nil })
 	}
-	return p.startingOver
+	return r, r.unfinished
+}
+
+// Restart returns how far the restart of all containers is.
+func (p *Pod) Restart() Restart { return p.restart }
+
+// SetRestart records how far the restart of all containers is.
+func (p *Pod) SetRestart(r Restart) { p.restart = r }
+
+// RestartsAll records whether the restart of all containers is requested, and whether all of them have been removed. It reports
+// whether all must restart.
+func (p *Pod) RestartsAll(requested, allRemoved bool) bool {
+	p.restart = p.restart.After(requested, allRemoved)
+	return p.restart.All()
+}
+
+// StartsOver records a status. It reports what Restart.Seen reports.
+func (p *Pod) StartsOver(pod *v1.Pod, status *runtime.PodStatus, reported bool) (startsOver bool) {
+	p.restart, startsOver = p.restart.Seen(pod, status, reported)
+	return startsOver
 }
 
 // See records the parts of the newest status that the runtime may lose: the highest attempts, the

@@ -28,16 +28,19 @@ func (s *Sandbox) InUse(status *runtime.PodStatus) string {
 
 // BeginWait records that the agent waits for a sandbox's address, and reports whether that is new.
 func (s *Sandbox) BeginWait(id string) bool {
-	began := s.unaddressed != id
+	began := !s.Waits(id)
 	s.unaddressed = id
 	return began
 }
+
+// Waits reports whether the agent waits, or has waited, for the address of a sandbox.
+func (s *Sandbox) Waits(id string) bool { return s.unaddressed == id }
 
 // EndWait ends the wait for an address, and reports whether there was one for the
 // latest sandbox.
 func (s *Sandbox) EndWait(status *runtime.PodStatus) bool {
 	latest := status.LatestSandbox()
-	if latest == nil || s.unaddressed != latest.ID {
+	if latest == nil || !s.Waits(latest.ID) {
 		return false
 	}
 	s.unaddressed = ""

@@ -1,0 +1,403 @@
+package syncpod
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/podsync/podsync/actions"
+	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/sandbox"
+	"github.com/podsync/podsync/syncpod/memory"
+	"github.com/podsync/podsync/syncpod/podref"
+	apistatus "github.com/podsync/podsync/syncpod/status"
+)
+
+// EventDeadlineExceeded is also the reason in the pod's status, as in a kubelet.
+const EventDeadlineExceeded = "DeadlineExceeded"
+
+// Keys of back-offs. No container has one of them.
+var (
+	// sandboxKey is that of a pod's sandbox, admitKey that of rejections.
+	sandboxKey = memory.Key{}
+	admitKey   = memory.Key{Resources: "admission"}
+)
+
+// facts are what a decision depends on. They do not change after gather.
+type facts struct {
+	actions.Input
+	// held are the failures behind the holds of the input, and rejected is why the pod may not run, nil if it may.
+	held     heldSteps
+	rejected *Rejection
+	// failed are the last reported errors of containers.
+	failed  []*StepError
+	learned learned
+	now     time.Time
+}
+
+// heldSteps are the failures that back off: those of the whole pod, of its sandbox, and of the starts and
+// resizes of containers by name.
+type heldSteps struct {
+	pod, sandbox    *StepError
+	starts, resizes map[string]*StepError
+}
+
+// learned is what must be remembered of the facts once the plan exists.
+type learned struct {
+	// expired is set if the pod has been active for too long, from now on.
+	expired *apistatus.Problem
+	restart memory.Restart
+	// logs are the attempts that the logs of ephemeral containers show.
+	logs []scannedLogs
+	// addressed means that the wait for the address of the sandbox is over. unaddressed is the first failure of a sandbox that
+	// has no address, and awaited that sandbox.
+	addressed   bool
+	unaddressed *StepError
+	awaited     string
+	// admitted means that the pod was admitted, refused is the failure if it was rejected and no back-off runs.
+	admitted bool
+	refused  *StepError
+}
+
+// scannedLogs are the attempts that the logs of a container show.
+type scannedLogs struct {
+	container string
+	last      uint32
+	found     bool
+}
+
+// gather collects the facts of the decision: the completed status, the pod's memory, its logs, and the answers of the agent's
+// parts. It changes nothing. For a pod that must end it asks neither logs nor Extensions.
+func (s *Syncer) gather(ctx context.Context, p *openPod, status *runtime.PodStatus, inFlight []string) facts {
+	now, last := time.Now(), p.memory.reported.lastOr(nil)
+	probes := s.config.Parts.Probes.ProbeResults(p.pod.UID)
+	known := p.memory.recall(p, status, probes, now, isStartingOver(p.memory.reported.lastOr(&p.report.pod.Status)))
+	f := facts{now: now, failed: known.failed, learned: learned{restart: known.restart}}
+	f.Input = actions.Input{
+		Pod: p.pod, Status: status, Probes: probes, StatusComplete: true,
+		RestartAll: known.restart.All(), Restarting: known.restarting, InFlight: inFlight,
+	}
+	reported := last != nil && runtime.IsTerminal(last.Phase)
+	switch {
+	case p.pod.DeletionTimestamp != nil:
+		f.End = actions.PodDeleted
+	case known.shown.evicted != nil:
+		f.End = actions.PodEvicted
+	case !reported && p.hasExpired(last, now):
+		f.End = actions.PodEvicted
+		f.learned.expired = &apistatus.Problem{Reason: EventDeadlineExceeded, Message: "Pod was active on the node longer than the specified deadline"}
+	case reported || p.report.showsEnd(known):
+		f.End = actions.PodEnded
+	}
+	if f.End != actions.ReasonNone {
+		return f
+	}
+	f.PostStartPending = known.postStartPending
+	f.Started, f.learned.logs = s.startedBefore(p.pod, status, known)
+	f.awaitAddress(ctx, p.memory, known)
+	s.block(ctx, p.memory, &f, known)
+	f.addHolds(known)
+	return f
+}
+
+// recalled is what is remembered of a pod, as a decision needs it.
+type recalled struct {
+	shown                        shownPod
+	restart                      memory.Restart
+	restarting, postStartPending []runtime.ContainerID
+	failed                       []*StepError
+	// scanned has the ephemeral containers whose logs were read, started those of which an instance was, or may have been,
+	// started.
+	scanned, started map[string]bool
+	// waits means that the agent waits, or has waited, for the address of the latest sandbox.
+	waits bool
+	// nothingFailed means that no step has failed and no container has exited.
+	nothingFailed bool
+	// sandbox, replaced and admission are the failures that delay the sandbox, its replacement for its present fault, and the
+	// admission; starts and resizes those that delay containers, and crashes the ends of back-offs after exits, by name.
+	sandbox, replaced, admission *StepError
+	starts, resizes              map[string]*StepError
+	crashes                      map[string]time.Time
+}
+
+// recall returns what is remembered of a pod with a status. It changes nothing.
+func (m *podMemory) recall(p *openPod, status *runtime.PodStatus, probes map[runtime.ContainerID]actions.ProbeResults, now time.Time, restartReported bool) recalled {
+	_, requested := actions.RestartAllRequested(p.pod, status)
+	removed := !slices.ContainsFunc(status.Containers, func(c runtime.ContainerStatus) bool {
+		ref, found := actions.FindContainer(p.pod, c.Name)
+		return found && ref.Kind != actions.EphemeralContainer
+	})
+	latest, fault := status.LatestSandbox(), actions.SandboxFault(p.pod, status)
+
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	k := recalled{
+		restart: m.pod.Restart().After(requested, removed), restarting: m.pod.Containers.Restarting(status),
+		postStartPending: m.pod.Instances.MarkedIn(status, memory.PostStartPending), failed: m.failed, waits: latest != nil && m.pod.Sandbox.Waits(latest.ID),
+		nothingFailed: m.failures.IsEmpty() && m.pod.Crashes.IsEmpty(),
+	}
+	k.shown, _ = m.shown(p.report.pod, status, k.restart, false, restartReported)
+	for i := range p.pod.Spec.EphemeralContainers {
+		name := p.pod.Spec.EphemeralContainers[i].Name
+		put(&k.scanned, name, m.pod.Containers.LogsScanned(name))
+		put(&k.started, name, m.pod.Containers.EverStarted(name))
+	}
+	if k.nothingFailed {
+		return k
+	}
+	k.sandbox, k.admission = m.heldBy(sandboxKey, now), m.heldBy(admitKey, now)
+	if fault != actions.ReasonNone {
+		k.replaced = m.heldBy(replacedKey(fault), now)
+	}
+	k.starts, k.resizes, k.crashes = map[string]*StepError{}, map[string]*StepError{}, map[string]time.Time{}
+	for spec := range runtime.AllContainers(p.pod) {
+		if held := m.heldBy(resizeKey(spec), now); held != nil {
+			k.resizes[spec.Name] = held
+		}
+		if held := m.heldBy(memory.KeyOf(spec), now); held != nil {
+			k.starts[spec.Name] = held
+		} else if until, wait := m.crashWait(spec, status.Latest(spec.Name), probes, now); wait {
+			k.crashes[spec.Name] = until
+		}
+	}
+	return k
+}
+
+// crashWait returns until when a container has to wait that has ended, or that ends now
+// because a probe has failed.
+func (m *podMemory) crashWait(spec *v1.Container, last *runtime.ContainerStatus, probes map[runtime.ContainerID]actions.ProbeResults, now time.Time) (until time.Time, wait bool) {
+	if last == nil {
+		return time.Time{}, false
+	}
+	ended := last.FinishedAt
+	if last.State != runtime.ContainerExited {
+		if p := probes[last.ID]; p.Liveness != actions.ProbeFailure && p.Startup != actions.ProbeFailure {
+			return time.Time{}, false
+		}
+		ended = now
+	}
+	return m.pod.Crashes.Preview(spec, last.ID, ended, now)
+}
+
+// hasExpired reports whether the pod has been active for longer than its activeDeadlineSeconds, whatever its containers do.
+func (p *openPod) hasExpired(last *v1.PodStatus, now time.Time) bool {
+	until := p.activeUntil(last)
+	return !until.IsZero() && !now.Before(until)
+}
+
+// activeUntil returns when the pod's active deadline ends, zero if it has none. It counts from the
+// last reported start time, which outlives the agent.
+func (p *openPod) activeUntil(last *v1.PodStatus) time.Time {
+	bound := p.pod.Spec.ActiveDeadlineSeconds
+	if bound == nil {
+		return time.Time{}
+	}
+	start := p.pod.Status.StartTime
+	if last != nil && !last.StartTime.IsZero() { // otherwise this agent has not reported a status yet
+		start = last.StartTime
+	}
+	if start.IsZero() {
+		return time.Time{}
+	}
+	return start.Add(time.Duration(*bound) * time.Second)
+}
+
+// startedBefore returns the ephemeral containers that have been started and that the runtime
+// does not have. Their logs are read once. Unreadable logs show nothing here; they fail the start.
+func (s *Syncer) startedBefore(pod *v1.Pod, status *runtime.PodStatus, known recalled) (names []string, read []scannedLogs) {
+	for i := range pod.Spec.EphemeralContainers {
+		name := pod.Spec.EphemeralContainers[i].Name
+		if status.Latest(name) != nil {
+			continue
+		}
+		started := known.started[name]
+		if !known.scanned[name] {
+			logs, err := s.scanLogs(pod, name)
+			if err != nil {
+				continue
+			}
+			started, read = started || logs.found, append(read, logs)
+		}
+		if started {
+			names = append(names, name)
+		}
+	}
+	return names, read
+}
+
+// scanLogs reads which attempts of a container have logs.
+func (s *Syncer) scanLogs(pod *v1.Pod, name string) (scannedLogs, error) {
+	dir, err := sandbox.BuildPodLogsDirectory(s.config.Node.LogsRoot, pod)
+	if err != nil {
+		return scannedLogs{}, err
+	}
+	last, found, err := s.config.Parts.Logs.LastAttempt(dir, name)
+	return scannedLogs{name, last, found}, err
+}
+
+// errNoAddress delays a pod whose network is not ready. The address may still appear, so the sandbox is not replaced
+// before the end of the wait (kubernetes #48510).
+var errNoAddress = errors.New("the sandbox has no address yet")
+
+// awaitAddress finds why the pod keeps a sandbox without an address. Each sandbox has the time of one back-off, because its
+// network may still be set up, or the runtime may omit the address just once.
+func (f *facts) awaitAddress(ctx context.Context, m *podMemory, known recalled) {
+	if actions.SandboxFault(f.Pod, f.Status) != actions.SandboxNoAddress {
+		f.learned.addressed = known.waits
+		return
+	}
+	switch {
+	case known.sandbox != nil && errors.Is(known.sandbox, errNoAddress):
+		f.held.sandbox = known.sandbox
+	case known.waits:
+		return // it has lacked one for too long
+	default:
+		f.learned.awaited = f.Status.LatestSandbox().ID
+		f.learned.unaddressed = &StepError{Step: stepSandbox, Reason: errCreatePodSandbox, Err: errNoAddress}
+		var until time.Time
+		if ctx.Err() == nil { // otherwise no back-off begins
+			until = m.untilRetry(sandboxKey, f.now)
+		}
+		f.held.sandbox = f.learned.unaddressed.waiting(until)
+	}
+	f.AddressWait = f.held.sandbox.hold(actions.AddressPending)
+}
+
+// block finds why the whole pod has to wait: it was not admitted, or it needs its own network and the
+// node has none for a new sandbox. Admission is repeated with back-off, and results in between are ignored.
+func (s *Syncer) block(ctx context.Context, m *podMemory, f *facts, known recalled) {
+	if f.rejected = s.admit(ctx, f.Pod); f.rejected != nil {
+		failed := &StepError{Step: stepAdmit, Reason: Reason(f.rejected.Reason), Err: errors.New(f.rejected.Message)}
+		if known.admission != nil {
+			f.held.pod = failed.waiting(known.admission.NotBefore)
+		} else {
+			f.learned.refused, f.held.pod = failed, failed.waiting(m.untilRetry(admitKey, f.now))
+		}
+		f.Blocked = f.held.pod.hold(actions.PodNotAdmitted)
+		return
+	}
+	f.learned.admitted = true
+	if s.config.Extensions.Network == nil || f.Pod.Spec.HostNetwork {
+		return
+	}
+	if err := s.config.Extensions.Network.NetworkReady(ctx); err != nil {
+		f.held.pod = &StepError{Step: stepNetwork, Reason: errNetworkNotReady, Err: err}
+		f.Blocked = f.held.pod.hold(actions.NetworkNotReady)
+	}
+}
+
+// admit returns why the pod may not run, nil if it may.
+func (s *Syncer) admit(ctx context.Context, pod *v1.Pod) *Rejection {
+	for _, check := range s.config.Extensions.Admit {
+		if refused := check.AdmitPod(ctx, pod); refused != nil {
+			return refused
+		}
+	}
+	return nil
+}
+
+// problem returns the rejection as the status reports it.
+func (r *Rejection) problem() *apistatus.Problem {
+	if r == nil {
+		return nil
+	}
+	return &apistatus.Problem{Reason: apistatus.Reason(r.Reason), Message: r.Message}
+}
+
+// hold converts a failure to the form that a decision takes.
+func (e *StepError) hold(why actions.Reason) actions.Hold {
+	return actions.Hold{Reason: why, Until: e.NotBefore, Message: e.Err.Error()}
+}
+
+// addHolds adds the back-offs that have not ended.
+func (f *facts) addHolds(known recalled) {
+	if known.nothingFailed && f.learned.unaddressed == nil && f.learned.refused == nil {
+		return
+	}
+	if f.held.sandbox == nil {
+		held := known.replaced
+		if known.sandbox != nil && !f.learned.addressed {
+			held = known.sandbox
+		}
+		if held != nil {
+			f.held.sandbox, f.SandboxHold = held, held.hold(actions.FailureBackOff)
+		}
+	}
+	f.held.starts, f.held.resizes = known.starts, known.resizes
+	f.StartHolds, f.ResizeHolds = map[string]actions.Hold{}, map[string]actions.Hold{}
+	for name, held := range known.resizes {
+		f.ResizeHolds[name] = held.hold(actions.FailureBackOff)
+	}
+	for name, held := range known.starts {
+		f.StartHolds[name] = held.hold(actions.FailureBackOff)
+	}
+	for name, until := range known.crashes {
+		f.StartHolds[name] = actions.Hold{
+			Reason: actions.CrashBackOff, Until: until,
+			Message: "Back-off restarting failed container " + name + " in pod " + podref.Describe(f.Pod),
+		}
+	}
+}
+
+// decide computes the plan.
+func (s *Syncer) decide(in actions.Input) actions.Plan {
+	plan := actions.Compute(in)
+	if s.config.Decided != nil {
+		s.config.Decided(in, plan)
+	}
+	return plan
+}
+
+// learn remembers what the facts of a decision have shown, and records the events about it.
+func (s *Syncer) learn(ctx context.Context, p *openPod, f *facts) {
+	p.memory.learn(ctx, f)
+	if f.learned.expired != nil {
+		s.eventf(podref.Pod(p.pod), v1.EventTypeNormal, EventDeadlineExceeded, "%s", f.learned.expired.Message)
+	}
+	if f.learned.unaddressed != nil {
+		s.warnNoAddress(ctx, p.pod)
+	}
+}
+
+// untilRetry returns when a step would be tried again if it failed now.
+func (m *podMemory) untilRetry(key memory.Key, now time.Time) time.Time {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.failures.Preview(key, now)
+}
+
+// learn writes what the facts of a decision have shown.
+func (m *podMemory) learn(ctx context.Context, f *facts) {
+	decided := f.Input
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.decided = &decided
+	m.pod.SetRestart(f.learned.restart)
+	m.pod.Evict(f.learned.expired, false)
+	for _, logs := range f.learned.logs {
+		m.pod.Containers.Scanned(logs.container, logs.last, logs.found)
+	}
+	if f.learned.addressed {
+		m.pod.Sandbox.EndWait(f.Status)
+		m.failures.Succeeded(sandboxKey)
+	}
+	if failed := f.learned.unaddressed; failed != nil {
+		m.pod.Sandbox.BeginWait(f.learned.awaited)
+		if ctx.Err() == nil {
+			failed.NotBefore = m.failures.Failed(sandboxKey, failed, f.now)
+		}
+	}
+	if f.learned.admitted {
+		m.failures.Succeeded(admitKey)
+	}
+	if failed := f.learned.refused; failed != nil {
+		m.failures.Failed(admitKey, failed, f.now)
+	}
+}
+
+func (s *Syncer) warnNoAddress(ctx context.Context, pod *v1.Pod) {
+	s.warn(ctx, pod, EventFailedCreatePodSandBox, "Failed to create pod sandbox: %v", errNoAddress)
+}
