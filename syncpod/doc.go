@@ -10,49 +10,34 @@
 //
 // # SyncPod
 //
-// One call brings a pod one step closer to its definition, in this order. Before that the pod is allocated its
-// resources (Config.Extensions.Allocations).
+// One call brings a pod one step closer to its definition: it opens the memory and the allocation of the pod, inspects the
+// runtime, gathers facts, decides, applies the plan, and reports the status. The function SyncPod in sync.go is that order.
+// No step changes anything before the plan exists, except that SyncPod removes a sandbox that was created late, beside the one
+// in use, and remembers what the runtime may lose. No later step changes the plan.
 //
-//  1. Inspect. The caller passes the status of the pod, or SyncPod reads it. SyncPod removes a sandbox that was
-//     created late, beside the one in use, and reads the termination messages of exited containers.
-//  2. Decide. Package actions computes the plan from the status, the results of probes, the memory of the
-//     pod, and the answers of Config.Extensions.Admit and Network. No later step changes the plan. A sandbox
-//     without an address is replaced only after the time of one back-off.
-//  3. Observe. Config.Observer gets the plan, if it changes anything.
-//  4. Report. Package apistatus computes the status. Config.Sink gets it if it differs from the last one, in
-//     parallel with the next steps. Exits that are observed, and results of probes that change, during the next steps are
-//     reported at once.
-//  5. A pod that has finished or is deleted is left to SyncTerminatingPod: no container starts. For all other pods
-//     SyncPod forgets the deadline of an earlier termination. If a pod only seems to have finished, because the
-//     runtime reports an init container as unknown, step 8 stops that container and the next SyncPod decides again.
-//  6. A pod that was not admitted is stopped and waits.
-//  7. A pod with its own network waits until the node's network is ready; no step changes it before.
-//  8. Containers that must stop are stopped in parallel. A container does not start if its earlier instance could not be
-//     stopped. If a stop takes more than a second, the next steps are taken for the other containers.
-//  9. If containers must start, the node is prepared: cgroup, directories, volumes, the resolver's
-//     configuration, the pull secrets. Otherwise only the cgroup is updated.
-//  10. A sandbox is created if there is none to use, and is reported. PostStart handlers that were interrupted run
-//     again.
-//  11. The images of the containers that start are pulled in parallel.
-//  12. Containers start in order: ephemeral, init, regular. Each needs an attempt number, environment, mounts and
-//     configuration, CreateContainer, StartContainer, and its postStart handler. If a pull takes more than a second, the
-//     containers that do not depend on its container start before it, and the next steps are taken. See below.
-//  13. Running containers are resized.
-//  14. Report again, if a container cannot run.
-//  15. The volumes of running containers are updated; a failure is recorded as an event. The call returns when the
-//     sink has the last status.
+//   - Package actions computes the plan from the status, the results of probes, the memory of the pod, and the answers of
+//     Config.Extensions.Admit and Network. A pod that has finished or is deleted is left to SyncTerminatingPod. A pod that was
+//     not admitted is stopped and waits.
+//   - Containers that must stop are stopped first, in parallel. A container does not start if its earlier instance could not be
+//     stopped. Unlike in a kubelet this comes before the preparation of the node: a volume that cannot be mounted does not keep
+//     an unhealthy container running.
+//   - If containers must start, the node is prepared: cgroup, directories, volumes, the resolver's configuration. A sandbox is
+//     created if there is none to use. One without an address is replaced only after the time of one back-off.
+//   - Images are pulled in parallel, and containers start in order: ephemeral, init, regular. Each needs an attempt number,
+//     environment, mounts and configuration, CreateContainer, StartContainer, and its postStart handler.
+//   - Then running containers are resized, and the volumes of running containers are updated.
+//   - Package apistatus computes the status, before the plan is carried out and after it. Config.Sink gets it if it differs from
+//     the last one, in parallel with the next steps. Exits and results of probes that change during the steps are reported at
+//     once. The call returns when the sink has the last status.
 //
 // If many pods start at once, only a few at a time create their sandbox or a container while the processors are
 // busy, because more would slow all of them down (Config.Limits.MaxParallelStarts).
 //
-// While a pull or the stop of a container takes long, the pod is decided again (steps 1 to 15, with another plan) when a status
+// While a pull or the stop of a container takes longer than a second, the pod is decided again, with another plan, when a status
 // of the runtime or a result of a probe changes, or when a step is due. The plan leaves the containers in flight to the earlier
 // plan (actions.Input.InFlight). So a container that crashes restarts at its time, whatever another one waits for. A plan that
 // stops the pod, or starts it over, cancels what is in flight first. The call returns when nothing is in flight. No container
 // starts except in the goroutine of the call. A postStart handler still delays all that follows.
-//
-// Containers are stopped before the node is prepared, unlike in a kubelet: a volume that cannot be mounted does not keep
-// an unhealthy container running.
 //
 // A new pod with one container, whose image is present, takes five calls of the runtime: RunPodSandbox,
 // PodSandboxStatus for the address, ImageStatus, CreateContainer and StartContainer. A settled pod takes none.
@@ -65,8 +50,8 @@
 //
 // A container that must run only once must not run again, even if the runtime loses it. Package memory records these
 // containers and the observed states of their instances (NoteRunOnce, WithSeen, HasRunSince); a start that was
-// interrupted is no run. facts.go passes these facts, and the ephemeral containers that have started, to package
-// actions. start.go checks again before each start.
+// interrupted is no run. gather passes these facts, and the ephemeral containers that have started, to package
+// actions. Each start checks again.
 //
 // # Waiting
 //
@@ -112,46 +97,28 @@ package syncpod
 
 // Where each rule lives:
 //
-// Package actions decides what a pod needs, and package status computes its status. The files of this package carry the
-// plan out, in the order of the steps above:
+// Package actions decides what a pod needs, and package status computes its status. The files of this package:
 //
-//	sync.go            SyncPod: the order of the steps
-//	messages.go        1  termination messages
-//	active_deadline.go 2  activeDeadlineSeconds
-//	facts.go           2  the input of the decision, and the decision; explain.go explains it
-//	attempt.go         12 the attempts in the logs
-//	admit.go           2, 6, 7  admission, and the network
-//	report.go          4, 14  the delivery of statuses, in order, each once
-//	execute.go         8 to 13; the kills and resets of the plan
-//	cgroup.go          9 the cgroup of the pod
-//	prepare.go         9 the preparation of the node
-//	sandbox.go         10 the sandbox, and the wait for its address
-//	flights.go         8, 11 stops and pulls that take long, and decisions beside them
-//	start_secrets.go   11 pull secrets, if an image needs them
-//	start.go           12 which containers may start now, and what follows from each start; the
-//	                      start itself is package container/start
-//	start_sources.go   12 sources of variables, and their last answers
-//	start_mounts.go    12 mounts on the node that exist only during a start
-//	loglink.go         12 links for log shippers
-//	logremoval.go      the logs and links of a pod that is removed
-//	resize.go          13 in-place resize
-//	resize_allocate.go    the allocated resources of the pod, and their conditions
-//	refresh.go         15 volumes of running containers
+//	sync.go       SyncPod, from open to result
+//	gather.go     the facts of a decision: admission, active deadline, back-offs; learn, what of them is remembered; Explain
+//	apply.go      the order in which a plan is carried out, and its stops
+//	sandbox.go    the preparation of the node, the sandbox, and the wait for its address
+//	start.go      which containers may start now, and what follows from each start; the start itself is package
+//	              container/start. Pull secrets, and mounts on the node that exist only during a start
+//	sources.go    sources of variables, and their last answers
+//	flights.go    stops and pulls that take long, and starts beside them
+//	resize.go     allocations, in-place resize, and the cgroup of the pod
+//	report.go     the delivery of statuses, in order, each once
+//	terminate.go  SyncTerminatingPod, SyncTerminatingRuntimePod, SyncTerminatedPod; package lifecycle stops containers and pods
 //
-//	terminate.go       SyncTerminatingPod, SyncTerminatingRuntimePod, SyncTerminatedPod
-//	                   package lifecycle stops containers and pods
+//	memory.go     the memory of each pod, under its lock, and the mailbox of a call in flight; its rules and its record are in
+//	              package memory
+//	records.go    loads and saves the records that outlive the agent, and their files
+//	logs.go       the logs and links of a pod, and their removal
+//	events.go     events and log lines; the bound on the messages of events
+//	secrets.go    the values of Secrets that are removed from texts of the runtime
+//	errors.go     steps, reasons, and the times of retries
+//	observer.go   Observer
 //
-//	memory.go          the memory of each pod, under its lock; its rules and its record are in
-//	                   package memory
-//	records.go         loads and saves the records that outlive the agent; records_files.go, their files
-//
-//	config.go          Config and New; config_groups.go has the groups of Config;
-//	                   config_check.go, config_client.go and config_root.go are checks and defaults
-//	parts.go           the parts that a program can replace, with their defaults
-//	extensions.go      the interfaces to the rest of an agent; observer.go, and events.go
-//	                   with how events and log lines name a pod
-//	bounded.go         the bound on the messages of events; secrets.go, the values of Secrets
-//	                   that are removed from texts of the runtime
-//	errors.go          steps, reasons, and the times of retries
-//	meminfo.go         the memory of the node; maskedpaths.go, the masked paths of its CPUs;
-//	                   turn.go, a lock with a context
+//	config.go     Config and New; defaults.go, the parts that New makes of the Client, the Root and the machine
+//	parts.go      the parts that a program can replace, and the interfaces to the rest of an agent
