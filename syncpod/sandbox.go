@@ -13,7 +13,6 @@ import (
 	"github.com/podsync/podsync/internal/lastknown"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/sandbox"
-	"github.com/podsync/podsync/sandbox/run"
 	"github.com/podsync/podsync/syncpod/memory"
 	"github.com/podsync/podsync/syncpod/poddir"
 	"github.com/podsync/podsync/syncpod/podref"
@@ -120,10 +119,15 @@ func (s *Syncer) createSandbox(ctx context.Context, d *decision, done outcome, s
 		return done, failure(err)
 	}
 	defer release()
-	created, err := s.runSandbox(ctx, d, sb)
+	began := time.Now()
+	created, err := s.config.Parts.Sandboxes.Create(ctx, sb.config, sb.handler)
+	err = d.memory.secrets.redactError(err) // it may be about containers in sandboxes that were to be removed
+	s.config.Observer.SandboxCreated(d.pod, time.Since(began), err)
 	if err != nil {
+		s.warn(ctx, d.pod, EventFailedCreatePodSandBox, "Failed to create pod sandbox: %s", withoutIDs(err, idNames(d.status)...))
 		return done, failure(err)
 	}
+	s.log(d.pod).Info("sandbox created", "sandboxID", created.ID, "attempt", created.Attempt)
 	sb.id, sb.config.Metadata.Attempt = created.ID, created.Attempt
 	var replaced *StepError
 	if d.plan.Sandbox.ID != "" {
@@ -147,20 +151,6 @@ func (s *Syncer) createSandbox(ctx context.Context, d *decision, done outcome, s
 		return done, failure(errNoAddress)
 	}
 	return done, nil
-}
-
-// runSandbox calls the runtime.
-func (s *Syncer) runSandbox(ctx context.Context, d *decision, sb *inUse) (run.Created, error) {
-	began := time.Now()
-	created, err := s.config.Parts.Sandboxes.Create(ctx, sb.config, sb.handler)
-	err = d.memory.secrets.redactError(err) // it may be about containers in sandboxes that were to be removed
-	s.config.Observer.SandboxCreated(d.pod, time.Since(began), err)
-	if err != nil {
-		s.warn(ctx, d.pod, EventFailedCreatePodSandBox, "Failed to create pod sandbox: %s", withoutIDs(err, idNames(d.status)...))
-		return created, err
-	}
-	s.log(d.pod).Info("sandbox created", "sandboxID", created.ID, "attempt", created.Attempt)
-	return created, nil
 }
 
 // replacedAgain is the error of a sandbox that waits for its replacement because the last one had the same reason.

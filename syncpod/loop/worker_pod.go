@@ -7,6 +7,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podsync/podsync/runtime"
+	apistatus "github.com/podsync/podsync/syncpod/status"
 )
 
 // A workerPod is a pod that the workers know, from its first update until they forget it.
@@ -47,19 +48,11 @@ func differs(before, after *v1.Pod) bool {
 func conditionsOfOthers(conditions []v1.PodCondition) map[v1.PodConditionType]v1.ConditionStatus {
 	states := map[v1.PodConditionType]v1.ConditionStatus{}
 	for _, c := range conditions {
-		if !isOurs(c.Type) {
+		if !apistatus.Decides(c.Type) {
 			states[c.Type] = c.Status
 		}
 	}
 	return states
-}
-
-func isOurs(t v1.PodConditionType) bool {
-	switch t {
-	case v1.PodReady, v1.ContainersReady, v1.PodInitialized, v1.PodScheduled, v1.PodReadyToStartContainers:
-		return true
-	}
-	return false
 }
 
 // withStatus returns the pod with its last reported status, nil if there is none. The source's own
@@ -72,7 +65,7 @@ func withStatus(pod *v1.Pod, reported *v1.PodStatus) *v1.Pod {
 	copied := *pod // shares all but the status, and is read-only, too
 	copied.Status = *reported.DeepCopy()
 	for _, c := range pod.Status.Conditions {
-		if !isOurs(c.Type) {
+		if !apistatus.Decides(c.Type) {
 			copied.Status.Conditions = setCondition(copied.Status.Conditions, c)
 		}
 	}

@@ -71,8 +71,9 @@ func ReadyConditions(in ConditionsInput) []v1.PodCondition {
 // ownConditions is how many conditions GeneratePodStatus decides.
 const ownConditions = 5
 
-// isOwn reports whether GeneratePodStatus decides conditions with that type.
-func isOwn(t v1.PodConditionType) bool {
+// Decides reports whether GeneratePodStatus decides conditions with that type. With a status of the API, those with any other
+// type are from other writers, such as readiness gates, or from the agent.
+func Decides(t v1.PodConditionType) bool {
 	switch t {
 	case v1.PodReadyToStartContainers, v1.PodInitialized, v1.PodReady, v1.ContainersReady, v1.PodScheduled:
 		return true
@@ -80,21 +81,21 @@ func isOwn(t v1.PodConditionType) bool {
 	return false
 }
 
-// isAgents reports whether the agent sets conditions with that type. It passes them in each
-// Input.
-func isAgents(t v1.PodConditionType) bool {
+// IsOfNode reports whether only the node writes conditions with that type: GeneratePodStatus decides them, or the agent passes
+// them in each Input. A condition with such a type that is not in a status is no longer true.
+func IsOfNode(t v1.PodConditionType) bool {
 	switch t {
 	case v1.PodResizePending, v1.PodResizeInProgress, v1.AllContainersRestarting:
 		return true
 	}
-	return false
+	return Decides(t)
 }
 
 // keepConditions adds the conditions from other writers and the agent. It keeps a disruption by the agent until the API
 // server has it. A disruption with another reason belongs to its writer, who may take it back (kubernetes #113578).
 func (v *view) keepConditions(s *v1.PodStatus) {
 	for i := range v.Pod.Status.Conditions {
-		if c := v.Pod.Status.Conditions[i]; !isOwn(c.Type) && !isAgents(c.Type) {
+		if c := v.Pod.Status.Conditions[i]; !IsOfNode(c.Type) {
 			s.Conditions = append(s.Conditions, c)
 		}
 	}
@@ -102,7 +103,7 @@ func (v *view) keepConditions(s *v1.PodStatus) {
 		put(s, *c)
 	}
 	for i := range v.Conditions {
-		if c := v.Conditions[i]; !isOwn(c.Type) {
+		if c := v.Conditions[i]; !Decides(c.Type) {
 			v.stamp(&c)
 			put(s, c)
 		}

@@ -28,6 +28,7 @@ var homes = []home{
 	{"a pod in the words of a kubelet's messages", "syncpod/podref/podref.go", regexp.MustCompile(`Namespace *\+ *"\("`)},
 	{"what a pod requests fits on the node", "syncpod/podspec/resources/fits.go", regexp.MustCompile(`Node didn't have enough resource`)},
 	{"large structs are sorted by pointers", "internal/order/order.go", regexp.MustCompile(`(sorted|pointers)\[i\] = &`)},
+	{"the conditions of a status that a node decides", "syncpod/status/conditions.go", regexp.MustCompile(`v1\.ContainersReady\b.*v1\.PodScheduled\b|v1\.PodScheduled\b.*v1\.ContainersReady\b`)},
 	{"an init container is a sidecar", "runtime/pod.go", regexp.MustCompile(`[!=]= *v1\.ContainerRestartPolicyAlways`)},
 }
 

@@ -13,13 +13,8 @@ import (
 
 	"github.com/podsync/podsync/modules/cluster/mirrors"
 	"github.com/podsync/podsync/runtime"
+	apistatus "github.com/podsync/podsync/syncpod/status"
 )
-
-// own are the types of the conditions that a node writes. The patch leaves all other conditions unchanged.
-var own = []v1.PodConditionType{
-	v1.PodScheduled, v1.PodReady, v1.PodInitialized, v1.ContainersReady, v1.PodReadyToStartContainers,
-	v1.PodResizePending, v1.PodResizeInProgress, v1.AllContainersRestarting,
-}
 
 // patch writes a status, unless the pod has it already, and returns the updated pod. With
 // anyVersion the patch has no resourceVersion as a precondition.
@@ -78,16 +73,16 @@ func merge(pod *v1.Pod, ours *v1.PodStatus) v1.PodStatus {
 	return merged
 }
 
-// conditions merges the node's conditions with the conditions of other writers. A disruption by the node wins unless the
+// conditions merges the node's conditions with the conditions of other writers, which stay as they are. A disruption by the node wins unless the
 // other writer's has status True as well. Any other disruption belongs to its writer (kubernetes #113578, #111475).
 func conditions(theirs, ours []v1.PodCondition) (all []v1.PodCondition) {
 	for _, c := range ours {
-		if slices.Contains(own, c.Type) || isDisruption(c) && prevails(c, theirs) {
+		if apistatus.IsOfNode(c.Type) || isDisruption(c) && prevails(c, theirs) {
 			all = append(all, c)
 		}
 	}
 	for _, c := range theirs {
-		if !has(all, c.Type) && (!slices.Contains(own, c.Type) || c.Type == v1.PodScheduled) {
+		if !has(all, c.Type) && (!apistatus.IsOfNode(c.Type) || c.Type == v1.PodScheduled) {
 			all = append(all, c)
 		}
 	}
