@@ -82,6 +82,9 @@ type ContainerStatus struct {
 	// Image is the requested image, ImageID the runtime's identifier for it, and ImageRef its
 	// digest, if it has one.
 	Image, ImageID, ImageRef string
+	// ImageVolumes are the identifiers of the images that the container mounts as volumes, separated by spaces; see
+	// AnnotationImageVolumes.
+	ImageVolumes string
 	// Resources are the resources in effect in the running container, nil if unknown; see
 	// ContainerResources.
 	Resources *ContainerResources

@@ -68,7 +68,9 @@ func (s *Syncer) startable(d *decision, done *outcome) containerstart.Pod {
 	given.Sandbox = containerstart.Sandbox{
 		ID: sb.id, Config: sb.config, RuntimeHandler: sb.handler, IPs: sb.ips, UserNamespace: sb.input.UserNamespace, ExtraGroups: sb.input.ExtraGroups,
 	}
-	given.PullSecrets = func(ctx context.Context, image string) []v1.Secret { return sb.secrets.of(ctx, s, d.pod, image) }
+	given.PullSecrets = func(ctx context.Context, image string) ([]v1.Secret, error) {
+		return sb.secrets.of(ctx, s, d.pod, image)
+	}
 	return given
 }
 
@@ -218,17 +220,17 @@ func (s *Syncer) finishHooks(ctx context.Context, d *decision, done *outcome) (f
 // concurrently, and share the pod's secrets.
 type pullSecrets struct {
 	mu    sync.Mutex
-	asked map[string]func() []v1.Secret // by image; "" for the pod's secrets
+	asked map[string]func() ([]v1.Secret, error) // by image; "" for the pod's secrets
 	// reported is set once an event says that some are missing.
 	reported bool
 }
 
 // of returns the pull secrets for an image. Missing secrets are reported, and the pull goes on without them: the image may be
 // public.
-func (p *pullSecrets) of(ctx context.Context, s *Syncer, pod *v1.Pod, image string) []v1.Secret {
+func (p *pullSecrets) of(ctx context.Context, s *Syncer, pod *v1.Pod, image string) ([]v1.Secret, error) {
 	from := s.config.Objects.PullSecrets
 	if from == nil {
-		return nil
+		return nil, nil
 	}
 	get := from.PullSecrets
 	if single, ok := from.(ImagePullSecrets); ok {
@@ -238,21 +240,21 @@ func (p *pullSecrets) of(ctx context.Context, s *Syncer, pod *v1.Pod, image stri
 	} else {
 		image = ""
 	}
-	return p.once(image, func() []v1.Secret {
+	return p.once(image, func() ([]v1.Secret, error) {
 		secrets, err := get(ctx, pod)
 		if err != nil && ctx.Err() == nil && p.report() {
 			s.eventf(podref.Pod(pod), v1.EventTypeWarning, EventFailedToRetrieveImagePullSecret, "Unable to retrieve some image pull secrets (%v); attempting to pull the image may not succeed.", err)
 		}
-		return secrets
+		return secrets, err
 	})()
 }
 
 // once returns the function that was recorded for an image first.
-func (p *pullSecrets) once(image string, get func() []v1.Secret) func() []v1.Secret {
+func (p *pullSecrets) once(image string, get func() ([]v1.Secret, error)) func() ([]v1.Secret, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.asked[image] == nil {
-		put(&p.asked, image, sync.OnceValue(get))
+		put(&p.asked, image, sync.OnceValues(get))
 	}
 	return p.asked[image]
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -32,11 +33,12 @@ type Request struct {
 	// Secrets are the pod's pull secrets, in its order.
 	Secrets []v1.Secret
 	// FetchSecrets, if set, returns more. It is called only if the result depends on them, so that a credential plugin or an
-	// API server that is unavailable delays no container whose image is present and usable (kubernetes #133079).
-	FetchSecrets func(ctx context.Context) []v1.Secret
-	// Used is the image's identifier with which the runtime has run the same container before, "" for none. The pod may
-	// use that image again without credentials.
-	Used string
+	// API server that is unavailable delays no container whose image is present and usable (kubernetes #133079). With an
+	// error it returns those that it has. If it then fails to pull an image that the pod has used, the pod uses it again.
+	FetchSecrets func(ctx context.Context) ([]v1.Secret, error)
+	// Used are the identifiers of the images with which the runtime has run the same container before. The pod may
+	// use them again without credentials.
+	Used []string
 	// Sandbox is the pod's sandbox, which some runtimes need for the pull.
 	Sandbox *runtimeapi.PodSandboxConfig
 	// RuntimeHandler is the handler the image is for, empty for the default one.
@@ -112,16 +114,30 @@ type request struct {
 	fetched bool
 	found   []keyring.Credentials
 	failed  error
+	// unfetched is why FetchSecrets may lack some, nil if it lacks none.
+	unfetched error
 }
 
-// credentials returns the credentials in the pod's secrets that match the image. It fetches them once.
-func (r *request) credentials(ctx context.Context) ([]keyring.Credentials, error) {
+// fetchPatience is how long a request for an image that the pod has used waits for its credentials.
+const fetchPatience = 10 * time.Second
+
+// credentials returns the credentials in the pod's secrets that match the image. It fetches them once. If the pod has used
+// the image, it does not wait for them for long.
+func (r *request) credentials(ctx context.Context, used bool) ([]keyring.Credentials, error) {
 	if r.fetched {
 		return r.found, r.failed
 	}
 	secrets := r.Secrets
 	if r.FetchSecrets != nil {
-		secrets = append(slices.Clone(secrets), r.FetchSecrets(ctx)...)
+		fetching := ctx
+		if used {
+			var cancel context.CancelFunc
+			fetching, cancel = context.WithTimeout(ctx, fetchPatience)
+			defer cancel()
+		}
+		var more []v1.Secret
+		more, r.unfetched = r.FetchSecrets(fetching)
+		secrets = append(slices.Clone(secrets), more...)
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("image %q: get credentials: %w", r.Image, err)
@@ -150,15 +166,22 @@ func (m *Manager) ensure(ctx context.Context, req *request, lease *Lease) (*Imag
 	if img != nil {
 		w.present = img.ID
 	}
-	credentials, err := req.credentials(ctx)
+	used := m.hasUsed(req, img)
+	credentials, err := req.credentials(ctx, used)
 	if err != nil {
 		return nil, err
 	}
 	got, err := m.pullAndInspect(ctx, w, credentials, lease)
-	if err != nil && m.hasUsed(req, img) && isUnavailable(err) && lastknown.Suffices(ctx, lastknown.Answer, err) {
+	if err != nil && used && (suffices(ctx, req.unfetched) || isUnavailable(err) && suffices(ctx, err)) {
 		return img, nil
 	}
 	return got, err
+}
+
+// suffices reports whether an image that the pod has used suffices, because err, if it is not nil, is why the registry or a
+// source of credentials did not answer.
+func suffices(ctx context.Context, err error) bool {
+	return err != nil && lastknown.Suffices(ctx, lastknown.Answer, err)
 }
 
 func (m *Manager) pullAndInspect(ctx context.Context, w want, credentials []keyring.Credentials, lease *Lease) (*Image, error) {
@@ -206,18 +229,32 @@ func (m *Manager) mayUse(ctx context.Context, req *request, img *Image) (bool, e
 	if img == nil || m.config.ShareImages || m.hasUsed(req, img) || m.access.allows(img, req.ref, nil) {
 		return img != nil, nil
 	}
-	credentials, err := req.credentials(ctx)
+	credentials, err := req.credentials(ctx, false)
 	return err == nil && m.access.allows(img, req.ref, credentials), err
 }
 
 // hasUsed reports whether containers in the pod have run with an image: what the node has suffices for a restart.
 func (m *Manager) hasUsed(req *request, img *Image) bool {
-	return img != nil && (img.ID == req.Used || m.access.hasUsed(req.PodUID, req.ref.repository, img.ID))
+	return img != nil && (slices.Contains(req.Used, img.ID) || m.access.hasUsed(req.PodUID, req.ref.repository, img.ID))
 }
 
-// isUnavailable reports whether a pull failed because the registry or the runtime is unavailable.
+// isUnavailable reports whether a pull failed because the registry or the runtime is unavailable. A runtime cancels a pull
+// that makes no progress.
 func isUnavailable(err error) bool {
-	return errors.Is(err, cri.ErrRegistryUnavailable) || errors.Is(err, cri.ErrUnavailable) || errors.Is(err, cri.ErrDeadline)
+	return errors.Is(err, cri.ErrRegistryUnavailable) || errors.Is(err, cri.ErrUnavailable) || errors.Is(err, cri.ErrDeadline) ||
+		errors.Is(err, cri.ErrCanceled) || errors.Is(err, cri.ErrUnknown) && saysUnavailable(err.Error())
+}
+
+// noAnswer are texts about a registry that cannot be reached, or does not serve now. Runtimes report them as unknown errors.
+var noAnswer = []string{
+	"dial tcp", "no such host", "server misbehaving", "connection refused", "connection reset", "connection timed out", "i/o timeout",
+	"tls handshake timeout", "client.timeout", "network is unreachable", "no route to host", "unexpected eof", ": eof", "toomanyrequests",
+	"429 too many requests", "500 internal server error", "502 bad gateway", "503 service unavailable", "504 gateway timeout",
+}
+
+func saysUnavailable(text string) bool {
+	text = strings.ToLower(text)
+	return slices.ContainsFunc(noAnswer, func(part string) bool { return strings.Contains(text, part) })
 }
 
 // inspect returns the image from the runtime, nil if the runtime does not have it.

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/runtime/cri"
+	"github.com/podsync/podsync/syncpod/container/env"
 )
 
 // ensure calls EnsureImageExists and releases the image.
@@ -59,13 +60,29 @@ func TestR3_RegistryThatIsUnavailable(t *testing.T) {
 		pod    types.UID
 		used   string
 		starts bool
+		fetch  func(context.Context) ([]v1.Secret, error)
 	}{
-		"the same pod":           {status.Error(codes.Unavailable, "dial tcp"), v1.PullAlways, "u", "", true},
-		"after a restart":        {status.Error(codes.Unavailable, "dial tcp"), v1.PullAlways, "other", stored("r.io/app:v1").Id, true},
-		"another pod":            {status.Error(codes.Unavailable, "dial tcp"), v1.PullAlways, "other", "", false},
-		"it used another image":  {status.Error(codes.Unavailable, "dial tcp"), v1.PullAlways, "other", "sha256:x", false},
-		"the registry refuses":   {status.Error(codes.PermissionDenied, "denied"), v1.PullAlways, "u", "", false},
-		"the image is not there": {status.Error(codes.NotFound, "no such tag"), v1.PullAlways, "u", "", false},
+		"the same pod":           {status.Error(codes.Unavailable, "dial tcp"), v1.PullAlways, "u", "", true, nil},
+		"after a restart":        {status.Error(codes.Unavailable, "dial tcp"), v1.PullAlways, "other", stored("r.io/app:v1").Id, true, nil},
+		"another pod":            {status.Error(codes.Unavailable, "dial tcp"), v1.PullAlways, "other", "", false, nil},
+		"it used another image":  {status.Error(codes.Unavailable, "dial tcp"), v1.PullAlways, "other", "sha256:x", false, nil},
+		"the registry refuses":   {status.Error(codes.PermissionDenied, "denied"), v1.PullAlways, "u", "", false, nil},
+		"the image is not there": {status.Error(codes.NotFound, "no such tag"), v1.PullAlways, "u", "", false, nil},
+		"as containerd says it": {status.Error(codes.Unknown, `failed to resolve reference "r.io/app:v1": failed to do request: Head "https://r.io/v2/app/manifests/v1": dial tcp: lookup r.io: no such host`),
+			v1.PullAlways, "u", "", true, nil},
+		"as CRI-O says it":   {status.Error(codes.Unknown, "pinging container registry r.io: received unexpected HTTP status: 503 Service Unavailable"), v1.PullAlways, "u", "", true, nil},
+		"no progress":        {status.Error(codes.Canceled, "context canceled"), v1.PullAlways, "u", "", true, nil},
+		"an unknown refusal": {status.Error(codes.Unknown, "unexpected status from HEAD request to https://r.io/v2/app: 401 Unauthorized"), v1.PullAlways, "u", "", false, nil},
+		"no credentials can be had": {status.Error(codes.PermissionDenied, "denied"), v1.PullAlways, "u", "", true, func(context.Context) ([]v1.Secret, error) {
+			return nil, errors.New("the plugin does not work")
+		}},
+		"credentials take long": {status.Error(codes.PermissionDenied, "denied"), v1.PullAlways, "u", "", true, func(ctx context.Context) ([]v1.Secret, error) {
+			<-ctx.Done()
+			return nil, context.Cause(ctx)
+		}},
+		"credentials do not exist": {status.Error(codes.PermissionDenied, "denied"), v1.PullAlways, "u", "", false, func(context.Context) ([]v1.Secret, error) {
+			return nil, env.ErrNotFound
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -76,7 +93,7 @@ func TestR3_RegistryThatIsUnavailable(t *testing.T) {
 				}
 				r.fails = tc.fails
 				for range 3 {
-					if err := ensure(t, m, Request{Image: "r.io/app:v1", PodUID: tc.pod, Used: tc.used, Policy: tc.policy}); (err == nil) != tc.starts {
+					if err := ensure(t, m, Request{Image: "r.io/app:v1", PodUID: tc.pod, Used: []string{tc.used}, Policy: tc.policy, FetchSecrets: tc.fetch}); (err == nil) != tc.starts {
 						t.Errorf("%v, want a start: %v", err, tc.starts)
 					}
 				}

@@ -99,24 +99,25 @@ func sandboxNetwork(n *runtimeapi.PodSandboxNetworkStatus, mode runtime.Namespac
 // runtime reports rounded resources, which are not a runtime.ContainerResources.
 func ContainerStatus(s *runtimeapi.ContainerStatus, typ, sandboxID string) runtime.ContainerStatus {
 	return runtime.ContainerStatus{
-		ID:         runtime.ContainerID{Type: typ, ID: s.GetId()},
-		Name:       containerName(s.GetLabels(), s.GetMetadata()),
-		SandboxID:  sandboxID,
-		State:      containerState(s.GetState()),
-		Attempt:    attempt(s.GetAnnotations(), s.GetMetadata()),
-		SpecHash:   specHash(s.GetAnnotations()),
-		ExitCode:   s.GetExitCode(),
-		Reason:     foreign.Word(s.GetReason()),
-		Message:    foreign.Text(s.GetMessage()),
-		CreatedAt:  wallClock(s.GetCreatedAt()),
-		StartedAt:  wallClock(s.GetStartedAt()),
-		FinishedAt: wallClock(s.GetFinishedAt()),
-		Image:      foreign.Line(askedImage(s.GetImage())),
-		ImageID:    foreign.Line(firstOf(s.GetImageId(), s.GetImageRef())), // ImageId is newer than CRI v1
-		ImageRef:   foreign.Line(s.GetImageRef()),
-		Reported:   reportedResources(s.GetResources().GetLinux()),
-		User:       containerUser(s.GetUser().GetLinux()),
-		StopSignal: signalName(s.GetStopSignal()),
+		ID:           runtime.ContainerID{Type: typ, ID: s.GetId()},
+		Name:         containerName(s.GetLabels(), s.GetMetadata()),
+		SandboxID:    sandboxID,
+		State:        containerState(s.GetState()),
+		Attempt:      attempt(s.GetAnnotations(), s.GetMetadata()),
+		SpecHash:     specHash(s.GetAnnotations()),
+		ExitCode:     s.GetExitCode(),
+		Reason:       foreign.Word(s.GetReason()),
+		Message:      foreign.Text(s.GetMessage()),
+		CreatedAt:    wallClock(s.GetCreatedAt()),
+		StartedAt:    wallClock(s.GetStartedAt()),
+		FinishedAt:   wallClock(s.GetFinishedAt()),
+		Image:        foreign.Line(askedImage(s.GetImage())),
+		ImageID:      foreign.Line(firstOf(s.GetImageId(), s.GetImageRef())), // ImageId is newer than CRI v1
+		ImageRef:     foreign.Line(s.GetImageRef()),
+		ImageVolumes: foreign.Line(s.GetAnnotations()[runtime.AnnotationImageVolumes]),
+		Reported:     reportedResources(s.GetResources().GetLinux()),
+		User:         containerUser(s.GetUser().GetLinux()),
+		StopSignal:   signalName(s.GetStopSignal()),
 	}
 }
 

@@ -75,7 +75,7 @@ func (s *Starter) ensureImage(ctx context.Context, t *target, name string, polic
 		},
 	}
 	if t.pod.PullSecrets != nil {
-		req.FetchSecrets = func(ctx context.Context) []v1.Secret { return t.pod.PullSecrets(ctx, name) }
+		req.FetchSecrets = func(ctx context.Context) ([]v1.Secret, error) { return t.pod.PullSecrets(ctx, name) }
 	}
 	img, err := s.config.Images.EnsureImageExists(ctx, req)
 	if err != nil && !inBackOff(err) || err == nil && img.Pulled {
@@ -84,13 +84,18 @@ func (s *Starter) ensureImage(ctx context.Context, t *target, name string, polic
 	return img, err
 }
 
-// used returns the image that the container's last instance has run with, "" if that had another name.
-func (t *target) used(name string) string {
+// used returns the images that the container's last instance has run with, and had mounted. Its own does not count if that had
+// another name.
+func (t *target) used(name string) []string {
 	last := t.pod.Status.Latest(t.spec.Name)
-	if last == nil || last.StartedAt.IsZero() || name != t.spec.Image || last.SpecHash != runtime.HashContainer(t.spec) {
-		return ""
+	if last == nil || last.StartedAt.IsZero() {
+		return nil
 	}
-	return last.ImageID
+	used := strings.Fields(last.ImageVolumes)
+	if name == t.spec.Image && last.SpecHash == runtime.HashContainer(t.spec) {
+		used = append(used, last.ImageID)
+	}
+	return used
 }
 
 // inBackOff reports whether a pull was not tried.

@@ -146,8 +146,9 @@ type Pod struct {
 	// Environment returns the variables of a container. The input has the pod, the container and the addresses of the pod.
 	// Default: env.MakeEnvironment without sources.
 	Environment func(ctx context.Context, in env.Input) ([]env.Var, error)
-	// PullSecrets returns the secrets to pull an image with. It is called if the image requires it. Default: none.
-	PullSecrets func(ctx context.Context, image string) []v1.Secret
+	// PullSecrets returns the secrets to pull an image with, and an error if it may lack some. It is called if the image
+	// requires it. Default: none.
+	PullSecrets func(ctx context.Context, image string) ([]v1.Secret, error)
 }
 
 // A Sandbox is the sandbox that containers start in.
