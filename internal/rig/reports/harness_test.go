@@ -268,9 +268,10 @@ func (r recorder) AnnotatedEventf(object k8sruntime.Object, _ map[string]string,
 
 // objects are the ConfigMaps and Secrets of a test, by name. All calls fail with down if it is set.
 type objects struct {
-	mu   sync.Mutex
-	maps map[string]map[string]string
-	down error
+	mu        sync.Mutex
+	maps      map[string]map[string]string
+	immutable map[string]bool
+	down      error
 }
 
 func newObjects() *objects { return &objects{maps: map[string]map[string]string{}} }
@@ -279,6 +280,13 @@ func (o *objects) set(name string, data map[string]string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.maps[name] = data
+}
+
+func (o *objects) setImmutable(name string, data map[string]string) {
+	o.set(name, data)
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.immutable = map[string]bool{name: true}
 }
 
 func (o *objects) get(name string) (map[string]string, error) {
@@ -299,7 +307,9 @@ func (o *objects) ConfigMap(_ context.Context, namespace, name string) (*v1.Conf
 	if err != nil {
 		return nil, err
 	}
-	return &v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Data: data}, nil
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return &v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Data: data, Immutable: new(o.immutable[name])}, nil
 }
 
 func (o *objects) Secret(_ context.Context, namespace, name string) (*v1.Secret, error) {

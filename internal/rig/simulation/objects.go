@@ -8,20 +8,25 @@ import (
 	"sync"
 	"time"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/runtime/cri/critest/faults"
 	"github.com/podsync/podsync/syncpod/container/env"
 )
 
-// objects are the API objects that variables of pods name. Their draws are apart from those of the life, so that a life of a
-// seed differs by the failures of objects alone.
+// objects are what pods need from outside the node: the API objects that their variables name, pull secrets, and a network for
+// new sandboxes. Their draws are apart from those of the life, so that a life of a seed differs by their failures alone.
 type objects struct {
 	rng *rand.Rand
 	mu  sync.Mutex
 	// until is when the source is available again, and hangs whether it does not answer until then.
 	until time.Time
 	hangs bool
+	// noNetwork is set once the network of the node is not ready any more.
+	noNetwork bool
 }
 
 var errUnavailable = errors.New("simulation: connection refused")
@@ -52,6 +57,27 @@ func (o *objects) err(ctx context.Context) error {
 	}
 }
 
+// PullSecrets returns none, which suffices while the registry is available.
+func (o *objects) PullSecrets(ctx context.Context, _ *v1.Pod) ([]v1.Secret, error) {
+	return nil, o.err(ctx)
+}
+
+// NetworkReady returns why no sandbox gets a network.
+func (o *objects) NetworkReady(context.Context) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.noNetwork {
+		return errUnavailable
+	}
+	return nil
+}
+
+func (o *objects) setNoNetwork() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.noNetwork = true
+}
+
 func (o *objects) sources() env.Sources {
 	return env.Sources{
 		ConfigMaps: env.ConfigMapsFunc(func(ctx context.Context, _, name string) (*v1.ConfigMap, error) {
@@ -72,14 +98,17 @@ func (o *objects) sources() env.Sources {
 	}
 }
 
-// need makes the containers of some pods need objects, one of which does not exist.
+// need makes the containers of some pods need objects, one of which does not exist, and the registry at each start.
 func (o *objects) need(p *v1.Pod) bool {
 	if o.rng.IntN(100) >= 40 {
 		return false
 	}
-	optional := true
+	optional, always := true, o.rng.IntN(2) == 0
 	for _, containers := range [][]v1.Container{p.Spec.InitContainers, p.Spec.Containers} {
 		for i := range containers {
+			if always {
+				containers[i].ImagePullPolicy = v1.PullAlways
+			}
 			by := func(name string) v1.LocalObjectReference { return v1.LocalObjectReference{Name: name} }
 			containers[i].EnvFrom = []v1.EnvFromSource{{ConfigMapRef: &v1.ConfigMapEnvSource{LocalObjectReference: by("none"), Optional: &optional}}}
 			containers[i].Env = []v1.EnvVar{
@@ -102,30 +131,53 @@ func (w *world) drawOutages() {
 	}
 }
 
-// darken makes the source of objects unavailable for the rest of a life, in half of the lives in which the current agents have
-// started each container of the pods that need objects: what the agents have suffices then.
+// darken makes the sources of objects and credentials, and in half of the lives the registry, too, unavailable for the rest of a
+// life, in half of the lives in which the current agents have started each container of the pods that need them: what the agents
+// have suffices then. If all pods have started, the network of the node fails in half of these lives.
 func (w *world) darken() {
 	if w.objects.rng.IntN(2) == 0 {
 		return
 	}
-	started := w.rt.Processes()
+	all := true
 	for _, p := range w.wantedPods(sources...) {
 		known := w.trace.pods[p.UID]
-		if !known.needs {
-			continue
-		}
-		for _, c := range slices.Concat(p.Spec.InitContainers, p.Spec.Containers) {
-			if !slices.ContainsFunc(started, func(s critest.Process) bool {
-				return s.PodUID == string(p.UID) && s.Container == c.Name && s.Started.After(known.owner.agent.span.from)
-			}) {
-				return
-			}
+		switch {
+		case known.needs && !w.hasStarted(p, known.owner.agent.span.from):
+			return
+		case !w.hasStarted(p, time.Time{}):
+			all = false
 		}
 	}
 	w.say("objects are unavailable for ever")
 	w.trace.met["objects unavailable"]++
 	w.trace.dark = time.Now()
 	w.objects.fail(24 * time.Hour)
+	if w.objects.rng.IntN(2) == 0 {
+		w.say("the registry is unavailable for ever")
+		w.trace.met["registry unavailable"]++
+		_, err := w.rt.Inject(faults.Fault{
+			Match: faults.Match{Method: critest.PullImage}, Times: faults.Always, Err: status.Error(codes.Unknown, "failed to do request: dial tcp: i/o timeout"),
+		})
+		w.check(err)
+	}
+	if all && w.objects.rng.IntN(2) == 0 {
+		w.say("the network of the node is not ready for ever")
+		w.trace.met["network not ready"]++
+		w.objects.setNoNetwork()
+	}
+}
+
+// hasStarted reports whether each container of a pod has been started after a time.
+func (w *world) hasStarted(p *v1.Pod, after time.Time) bool {
+	started := w.rt.Processes()
+	for _, c := range slices.Concat(p.Spec.InitContainers, p.Spec.Containers) {
+		if !slices.ContainsFunc(started, func(s critest.Process) bool {
+			return s.PodUID == string(p.UID) && s.Container == c.Name && s.Started.After(after)
+		}) {
+			return false
+		}
+	}
+	return true
 }
 
 // briefly removes some pods after a second or two.
