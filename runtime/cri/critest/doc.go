@@ -130,6 +130,9 @@
 // no secret. Tests use its queries to assert that a pod caused a number of calls, in some order, or never
 // two concurrently.
 //
+// [Runtime.Problems] returns why pods never become ready: a program, a probe's command or an image that does not exist, or a
+// port on which nothing listens. A failed test logs them.
+//
 // [Runtime.Processes] returns the processes that really ran, with their times, whatever the calls returned. Compare a
 // journal and published statuses with them. If Overlaps is true for two processes in one container, the container ran twice
 // at the same time. Package [github.com/podsync/podsync/runtime/cri/critest/journal] has the types and queries.
@@ -176,4 +179,5 @@ package critest
 //	pod_dial.go, pod_listen.go, pod_answer.go  connections to ports of pods, and what servers answer
 //	stream.go                      Exec, Attach and PortForward, which package internal/streams serves
 //	event.go                       events
+//	problems.go                    why pods never become ready
 //	fault.go, fault_state.go, restart.go  faults, which package internal/inject applies

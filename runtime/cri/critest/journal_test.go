@@ -2,6 +2,7 @@ package critest
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -189,3 +190,42 @@ func TestALongLifeLeavesNothingBehind(t *testing.T) {
 func running(c Call) bool { return !c.Done() }
 
 func failed(c Call) bool { return c.Err != nil }
+
+// A failed test logs once why its pods never became ready.
+func TestProblems(t *testing.T) {
+	var logged []string
+	synctest.Test(t, func(t *testing.T) {
+		r, conn := Start(failedTest{t, &logged}, Config{Images: []Image{{Name: "app", OnlyKnown: true}}, Registry: []RemoteImage{}})
+		n := &node{T: t, Runtime: r, rt: runtimeapi.NewRuntimeServiceClient(conn), img: runtimeapi.NewImageServiceClient(conn)}
+		for range 2 {
+			_, err := n.img.PullImage(n.Context(), &runtimeapi.PullImageRequest{Image: &runtimeapi.ImageSpec{Image: "none"}})
+			n.code(err, codes.NotFound)
+		}
+		sandbox, id := n.runs("uid", script("sleep infinity")...)
+		for range 2 {
+			_, err := n.rt.ExecSync(n.Context(), &runtimeapi.ExecSyncRequest{ContainerId: id, Cmd: []string{"curl", "localhost"}})
+			n.code(err, codes.Unknown)
+			n.refused(n.address(sandbox) + ":80")
+		}
+		_, err := withMounts(n, sandbox, []string{"httpd", "-f"}, "")
+		n.code(err, codes.Unknown)
+		n.inject(faults.Fault{Match: faults.Match{Method: PullImage}, Err: status.Error(codes.Internal, "injected")})
+		_, err = n.img.PullImage(n.Context(), &runtimeapi.PullImageRequest{Image: &runtimeapi.ImageSpec{Image: "app"}})
+		n.code(err, codes.Internal)
+	})
+	for i, want := range []string{"PullImage none: ", `ExecSync default/web app: .*"curl"`, `StartContainer default/web app: .*"httpd"`, "port 80 of pod default/web refused a connection"} {
+		if len(logged) != 4 || !regexp.MustCompile(want).MatchString(logged[i]) {
+			t.Fatalf("logged\n%s\nwant 4 lines, and %q in line %d", strings.Join(logged, "\n"), want, i+1)
+		}
+	}
+}
+
+// A failedTest has failed, and records what it logs.
+type failedTest struct {
+	*testing.T
+	logged *[]string
+}
+
+func (f failedTest) Failed() bool { return true }
+
+func (f failedTest) Log(args ...any) { *f.logged = append(*f.logged, fmt.Sprint(args...)) }

@@ -49,6 +49,7 @@ func NewNode(t NodeTB, cfg Config) *Node {
 	}
 	t.Cleanup(func() {
 		n.Stop()
+		logProblems(t, n.Runtime)
 		if err := n.Close(); err != nil {
 			t.Error(err)
 		}

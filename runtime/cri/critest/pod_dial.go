@@ -81,5 +81,7 @@ func (r *Runtime) connect(ctx context.Context, sb *sandbox, port int32) (net.Con
 		client, server := net.Pipe()
 		return client, r.start(func() { r.answer(server) })
 	}
+	m := sb.config.GetMetadata()
+	r.noteSilent(fmt.Sprintf("port %d of pod %s/%s refused a connection: no program listens on it, and no container is a server", port, m.GetNamespace(), m.GetName()))
 	return nil, fmt.Errorf("dial tcp4 127.0.0.1:%d: connect: connection refused", port)
 }

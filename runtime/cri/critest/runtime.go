@@ -64,7 +64,8 @@ type Runtime struct {
 	images     imageStore
 	addresses  addresses
 	conditions []*runtimeapi.RuntimeCondition
-	pipe       *pipe // of Dial
+	pipe       *pipe    // of Dial
+	silent     []string // ports on which nothing listens, as Problems reports them
 
 	certificate func() (tls.Certificate, error) // of servers, created at its first use
 }

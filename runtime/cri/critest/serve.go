@@ -164,6 +164,7 @@ func Start(t TB, cfg Config) (*Runtime, *Conn) {
 		t.Fatal(errors.Join(err, r.Close()))
 	}
 	t.Cleanup(func() {
+		logProblems(t, r)
 		if err := errors.Join(conn.Close(), r.Close()); err != nil {
 			t.Error(err)
 		}

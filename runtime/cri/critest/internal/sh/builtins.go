@@ -69,7 +69,7 @@ func (s *shell) status(args []string) int {
 	}
 	n, err := strconv.Atoi(args[1])
 	if err != nil {
-		s.errorf("sh: %s: illegal number: %s", args[0], args[1])
+		s.errorf("sh: %s: Illegal number: %s", args[0], args[1])
 		return 2
 	}
 	return n & 0xff
@@ -95,7 +95,7 @@ func leave(s *shell, args []string) int {
 	if len(args) > 1 {
 		var err error
 		if n, err = strconv.Atoi(args[1]); err != nil || n < 1 {
-			return s.fail("%s: illegal number: %s", args[0], args[1])
+			return s.fail("%s: Illegal number: %s", args[0], args[1])
 		}
 	}
 	if s.loops == 0 {
@@ -298,7 +298,7 @@ func shift(s *shell, args []string) int {
 	if len(args) > 1 {
 		var err error
 		if n, err = strconv.Atoi(args[1]); err != nil || n < 0 {
-			return s.fail("shift: illegal number: %s", args[1])
+			return s.fail("shift: Illegal number: %s", args[1])
 		}
 	}
 	if n > len(s.args) {
@@ -322,11 +322,11 @@ func cd(s *shell, args []string) int {
 	info, err := s.p.cfg.Files.Stat(s.path(to))
 	if err == nil && !info.IsDir() {
 		s.errorf("sh: cd: can't cd to %s: Not a directory", to)
-		return 1
+		return 2
 	}
 	if err != nil {
 		s.errorf("sh: cd: can't cd to %s: %s", to, reason(err))
-		return 1
+		return 2
 	}
 	s.set("OLDPWD", s.dir)
 	s.dir = s.path(to)
@@ -439,7 +439,7 @@ func kill(s *shell, args []string) int {
 	code := 0
 	for _, a := range pids {
 		if pid, err := strconv.Atoi(a); err != nil || !s.send(pid, n) {
-			s.errorf("sh: kill: can't kill pid %s: No such process", a)
+			s.errorf("sh: can't kill pid %s: No such process", a)
 			code = 1
 		}
 	}

@@ -83,7 +83,7 @@ func (s *shell) assign(a *syntax.Assign) bool {
 		value = s.get(a.Name.Value) + value
 	}
 	if s.opts.xtrace {
-		s.errorf("+ %s=%s", a.Name.Value, value)
+		s.errorf("+ %s=%s", a.Name.Value, quoted(value))
 	}
 	return s.set(a.Name.Value, value)
 }
@@ -94,12 +94,18 @@ func (s *shell) tracef(args []string) {
 	}
 	words := make([]string, len(args))
 	for i, a := range args {
-		words[i] = a
-		if q, err := syntax.Quote(a, syntax.LangPOSIX); err == nil {
-			words[i] = q
-		}
+		words[i] = quoted(a)
 	}
 	s.errorf("+ %s", strings.Join(words, " "))
+}
+
+// quoted returns a word as a trace shows it.
+func quoted(word string) string {
+	q, err := syntax.Quote(word, syntax.LangPOSIX)
+	if err != nil {
+		return word
+	}
+	return q
 }
 
 // declare is export, readonly or local with assignments.

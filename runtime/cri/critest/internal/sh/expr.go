@@ -80,6 +80,9 @@ func (e *expression) operand() string {
 }
 
 func (e *expression) apply(left, op, right string) string {
+	if e.err != "" {
+		return ""
+	}
 	null := func(v string) bool { return v == "" || v == "0" }
 	switch op {
 	case "|":

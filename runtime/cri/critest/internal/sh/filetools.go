@@ -43,6 +43,15 @@ func (s *shell) complain(tool, what, name string, err error) int {
 	return 1
 }
 
+// unread prints why a tool cannot read a file.
+func (s *shell) unread(tool, name string, err error) {
+	if tool == "cat" || tool == "tail" {
+		s.complain(tool, "can't open", name, err)
+		return
+	}
+	s.errorf("%s: %s: %s", tool, name, reason(err))
+}
+
 // inputs calls use for each named file, and for the standard input if there is none or for -.
 func (s *shell) inputs(tool string, names []string, use func(name string, r io.Reader) int) int {
 	if len(names) == 0 {
@@ -61,7 +70,7 @@ func (s *shell) inputs(tool string, names []string, use func(name string, r io.R
 		}
 		f, err := s.openInput(name)
 		if err != nil || f.r == nil {
-			s.errorf("%s: %v", tool, err)
+			s.unread(tool, name, err)
 			code = max(code, 1)
 			continue
 		}
@@ -191,7 +200,11 @@ func remove(s *shell, args []string) int {
 	for _, name := range names {
 		err := s.removeAll(s.path(name), has(set, 'r') || has(set, 'R'), args[0] == "rmdir")
 		if err != nil && !(has(set, 'f') && errors.Is(err, fs.ErrNotExist)) {
-			code = s.complain(args[0], "can't remove", name, err)
+			if code = 1; args[0] == "rmdir" {
+				s.errorf("rmdir: '%s': %s", name, reason(err))
+				continue
+			}
+			s.complain(args[0], "can't remove", name, err)
 		}
 	}
 	return code
@@ -237,7 +250,7 @@ func carry(s *shell, args []string) int {
 			err = s.removeAll(s.path(name), true, false)
 		}
 		if err != nil {
-			code = s.complain(args[0], "can't copy", name, err)
+			code = s.complain(args[0], map[string]string{"cp": "can't stat", "mv": "can't rename"}[args[0]], name, err)
 		}
 	}
 	return code
@@ -277,16 +290,17 @@ func tee(s *shell, args []string) int {
 	if !ok {
 		return 1
 	}
-	out := []io.Writer{s.fds[1].w}
+	out, code := []io.Writer{s.fds[1].w}, 0
 	for _, name := range names {
 		f, err := s.openOutput(name, has(set, 'a'))
 		if err != nil {
-			s.errorf("tee: %v", err)
-			return 1
+			s.unread("tee", name, err)
+			code = 1
+			continue
 		}
 		out = append(out, f.w)
 	}
-	return copied(s, io.MultiWriter(out...), s.fds[0].r)
+	return max(code, copied(s, io.MultiWriter(out...), s.fds[0].r))
 }
 
 // dd copies count blocks of bs bytes.
@@ -306,12 +320,16 @@ func dd(s *shell, args []string) int {
 	in, out, limit := s.fds[0], s.fds[1], int64(maxFile)
 	var err error
 	if name := set["if"]; name != "" {
-		in, err = s.openInput(name)
+		if in, err = s.openInput(name); err != nil {
+			return s.complain("dd", "can't open", name, err)
+		}
 	}
-	if name := set["of"]; name != "" && err == nil {
-		out, err = s.openOutput(name, false)
+	if name := set["of"]; name != "" {
+		if out, err = s.openOutput(name, false); err != nil {
+			return s.complain("dd", "can't open", name, err)
+		}
 	}
-	if count, given := set["count"]; given && err == nil {
+	if count, given := set["count"]; given {
 		var blocks int64
 		if limit, err = size(set["bs"]); err == nil {
 			blocks, err = size(count)

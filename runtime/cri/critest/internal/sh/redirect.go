@@ -68,9 +68,22 @@ func (s *shell) open(r *syntax.Redirect) (file, error) {
 	case syntax.DplIn, syntax.DplOut:
 		return s.duplicate(name)
 	case syntax.RdrIn:
-		return s.openInput(name)
+		f, err := s.openInput(name)
+		return f, unopened("open", name, "no such file", err)
 	}
-	return s.openOutput(name, r.Op == syntax.AppOut || r.Op == syntax.AppAll)
+	f, err := s.openOutput(name, r.Op == syntax.AppOut || r.Op == syntax.AppAll)
+	return f, unopened("create", name, "nonexistent directory", err)
+}
+
+// unopened words an error as the shell does, which has its own reason for a missing file.
+func unopened(what, name, missing string, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("can't %s %s: %s", what, name, missing)
+	}
+	return fmt.Errorf("can't %s %s: %s", what, name, reason(err))
 }
 
 func (s *shell) duplicate(name string) (file, error) {
@@ -158,7 +171,7 @@ func (s *shell) openInput(name string) (file, error) {
 	}
 	b, err := s.p.cfg.Files.ReadFile(s.path(name))
 	if err != nil {
-		return file{}, fmt.Errorf("can't open %s: %s", name, reason(err))
+		return file{}, err
 	}
 	return file{r: bytes.NewReader(b)}, nil
 }
@@ -169,7 +182,7 @@ func (s *shell) openOutput(name string, add bool) (file, error) {
 	}
 	t := &target{files: s.p.cfg.Files, name: s.path(name)}
 	if err := t.files.WriteFile(t.name, nil, add); err != nil {
-		return file{}, fmt.Errorf("can't create %s: %s", name, reason(err))
+		return file{}, err
 	}
 	return file{w: t}, nil
 }

@@ -23,10 +23,10 @@ func test(s *shell, args []string) int {
 	}
 	holds := t.or()
 	if t.bad == "" && len(t.args) > 0 {
-		t.bad = t.args[0]
+		t.bad = t.args[0] + ": unknown operand"
 	}
 	if t.bad != "" {
-		s.errorf("sh: %s: unknown operand", t.bad)
+		s.errorf("sh: %s", t.bad)
 		return 2
 	}
 	return oneIf(!holds)
@@ -36,7 +36,7 @@ func test(s *shell, args []string) int {
 type tester struct {
 	s    *shell
 	args []string
-	bad  string // the first argument that it does not understand
+	bad  string // what it does not understand, for a message
 }
 
 func (t *tester) next() string {
@@ -82,9 +82,9 @@ func (t *tester) primary() bool {
 		left, op, right := t.next(), t.next(), t.next()
 		holds, ok := t.s.compare(left, op, right)
 		if !ok {
-			t.bad = left
+			t.bad = left + ": bad number"
 			if _, err := strconv.Atoi(left); err == nil {
-				t.bad = right
+				t.bad = right + ": bad number"
 			}
 		}
 		return holds
@@ -92,14 +92,14 @@ func (t *tester) primary() bool {
 		t.next()
 		holds := t.or()
 		if len(t.args) == 0 || t.next() != ")" {
-			t.bad = "("
+			t.bad = "closing paren expected"
 		}
 		return holds
 	case len(t.args) > 1 && len(t.args[0]) == 2 && t.args[0][0] == '-':
 		op, arg := t.next(), t.next()
 		holds, ok := t.s.holds(op, arg)
 		if !ok {
-			t.bad = op
+			t.bad = op + ": unknown operand"
 		}
 		return holds
 	}
