@@ -12,30 +12,46 @@ import (
 
 	"github.com/podsync/podsync/runtime/foreign"
 	"github.com/podsync/podsync/syncpod/agent"
+	"github.com/podsync/podsync/syncpod/page"
 	"github.com/podsync/podsync/syncpod/server"
 	"github.com/podsync/podsync/syncpod/source"
 	"github.com/podsync/podsync/syncpod/timeline"
 )
 
-// recordTimeline makes the agent record its timeline if -serve or -page is set.
-func (o options) recordTimeline(c *agent.Config) http.Handler {
+// views are what -serve and -page show of an agent.
+type views struct {
+	counts  *metrics
+	history http.Handler // nil without -serve and -page
+	page    *page.Page   // nil without -page
+	drain   *drainer
+}
+
+// observe makes an agent with this configuration report to its views.
+func (o options) observe(c *agent.Config, counts *metrics) views {
+	v := views{counts: counts, drain: &drainer{done: make(chan struct{})}}
 	if o.serve == "" && o.page == "" {
-		return nil
+		return v
 	}
+	counts.observe(c)
 	history := timeline.New(timeline.Config{NodeName: o.node})
 	history.Observe(c)
-	return history
+	v.history = history
+	if o.page != "" {
+		v.page = page.New(page.Config{NodeName: o.node, Timeline: history, Metrics: counts})
+		v.page.Observe(c)
+	}
+	return v
 }
 
 // serveAPI serves the API that the commands use, until ctx ends, if -serve is set.
-func serveAPI(ctx context.Context, o options, agent *agent.Agent, conn *connection, history http.Handler, manifests *source.Folder, say func(string, ...any)) error {
+func serveAPI(ctx context.Context, o options, agent *agent.Agent, conn *connection, v views, manifests *source.Folder, say func(string, ...any)) error {
 	if o.serve == "" {
 		<-ctx.Done()
 		return nil
 	}
 	s, err := server.New(server.Config{
 		Agent: agent, Client: conn.Client, Stats: agent.Stats(), NodeName: o.node, StreamTransport: conn.streams,
-		Timeline: history, Plan: planner{agent, manifests},
+		Timeline: v.history, Metrics: v.counts, Plan: planner{agent, manifests}, Drain: v.drain,
 		Authenticator: clientCertAuth{}, Authorizer: clientCertAuth{},
 	})
 	if err != nil {

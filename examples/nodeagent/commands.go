@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
+	"time"
 )
 
 // A command inspects a running agent.
@@ -41,6 +42,8 @@ func commands() []command {
 			do: printPlan, flags: planFlags, podOptional: true, usageCode: exitOther},
 		{name: "replay", args: "FOLDER [[NAMESPACE/]POD]", summary: "decide again what an agent has decided with -record FOLDER, and print what differs, or explain the decisions on a pod",
 			do: replay, podOptional: true, ports: true},
+		{name: "drain", args: "[-timeout 5m]", summary: "stop all pods, each within its grace period, and then the agent",
+			do: printDrain, flags: drainFlags, podOptional: true},
 		{name: "top", args: "[[NAMESPACE/]POD]", summary: "print the CPU and the memory in use", do: printTop, podOptional: true},
 		{name: "timeline", args: "[-o html|trace] [[NAMESPACE/]POD]", summary: "print what happened to the pods, as a page or a trace",
 			do: printTimeline, flags: timelineFlags, podOptional: true},
@@ -104,6 +107,10 @@ func planFlags(l *invocation, flags *flag.FlagSet) {
 	flags.StringVar(&l.root, "root", "", "`folder` with the state of an agent that does not run, to plan its next start (default: ask the running agent)")
 	flags.StringVar(&l.node, "node", "", "with -root, the `name` of the node (default the hostname)")
 	flags.StringVar(&l.manifests, "manifests", "", "with -root, the `folder` of the agent's manifests, if the manifests of the plan are in a copy")
+}
+
+func drainFlags(l *invocation, flags *flag.FlagSet) {
+	flags.DurationVar(&l.timeout, "timeout", 5*time.Minute, "maximum `duration` to wait; the agent goes on stopping the pods after it, and does not end")
 }
 
 func timelineFlags(l *invocation, flags *flag.FlagSet) {

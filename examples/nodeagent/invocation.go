@@ -34,7 +34,7 @@ type invocation struct {
 	certificates                             certificates
 	follow, previous, timestamps, stdin, tty bool
 	tail                                     int64
-	since                                    time.Duration
+	since, timeout                           time.Duration
 	root, node, manifests                    string   // of plan, for an agent that does not run
 	names                                    []string // the arguments that are not flags
 	argv                                     []string // the arguments after --

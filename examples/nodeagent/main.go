@@ -16,6 +16,7 @@
 //	nodeagent attach [-it] POD [-c CONTAINER]
 //	nodeagent port-forward POD [LOCAL:]PORT...
 //	nodeagent top [POD]
+//	nodeagent drain [-timeout 5m]
 //	nodeagent timeline [-o html|trace] [POD] > pods.html
 //
 // POD is NAME or NAMESPACE/NAME. PODSYNC_SERVE or the flag -serve of each command names the agent. With -serve
@@ -23,7 +24,8 @@
 // that authority: the same commands with flags of the same names, and all other clients of a kubelet.
 //
 // You can change, add and remove manifests while the agent runs. Ctrl-C detaches: the pods keep running, and the next
-// agent adopts them. With -drain the agent stops them first.
+// agent adopts them. With -drain the agent stops them first; nodeagent drain
+// stops them and ends a running agent.
 //
 // Each agent that shares a runtime with others needs its own -owner and -root: an agent stops all pods in the runtime
 // that have its owner and are not in its manifests.
@@ -44,6 +46,8 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+
+	"google.golang.org/grpc"
 
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/foreign"
@@ -92,7 +96,8 @@ func run(ctx context.Context, o options, stdout *os.File) error {
 	}
 	s := newScreen(stdout, o.output)
 	s.folder, s.inspect = o.manifests, o.inspection()
-	conn, err := connect(ctx, o, s.say)
+	counts := newMetrics()
+	conn, err := connect(ctx, o, s.say, grpc.WithChainUnaryInterceptor(counts.call))
 	if err != nil && ctx.Err() != nil {
 		return nil // interrupted before the start
 	}
@@ -101,6 +106,7 @@ func run(ctx context.Context, o options, stdout *os.File) error {
 	}
 	defer conn.end()
 	o.share(s)
+	o.warnOfSharedLogs(ctx, conn.Client, s.say)
 	cgroups, err := o.podCgroups(ctx, conn.Client)
 	if err != nil {
 		return err
@@ -129,21 +135,25 @@ func run(ctx context.Context, o options, stdout *os.File) error {
 	if err := o.recordDecisions(&config); err != nil {
 		return err
 	}
-	history := o.recordTimeline(&config)
-	view := o.observePage(&config, history)
+	v := o.observe(&config, counts)
 	agent, err := agent.New(config)
 	if err != nil {
 		return err
 	}
+	counts.cache = agent.Cache()
+	v.drain.agent, v.drain.say = agent, s.say
 	s.say("Pods of %s on %s %s. Ctrl-C %s.", o.manifests, conn.RuntimeName(), conn.RuntimeVersion(), o.atEnd())
 	s.say("As for all static pods, the name of the node is appended to each pod's name: web becomes web-%s.", o.node)
 	if o.runtime == memory {
 		s.say("No processes run: containers are simulated in memory. Volumes are real, and a hostPath is a path of this machine.")
 	}
+	if o.serve != "" {
+		s.say("Ask the agent from another terminal: %s", o.inspection())
+	}
 	defer func() { s.close("%s", o.farewell(running(agent.Pods()))) }()
-	return serve(ctx, agent, o.drain, s,
-		func(ctx context.Context) error { return serveAPI(ctx, o, agent, conn, history, manifests, s.say) },
-		func(ctx context.Context) error { return servePage(ctx, o, agent, view, s.say) })
+	return serve(ctx, agent, o.drain, v.drain.done, s,
+		func(ctx context.Context) error { return serveAPI(ctx, o, agent, conn, v, manifests, s.say) },
+		func(ctx context.Context) error { return servePage(ctx, o, agent, v.page, s.say) })
 }
 
 // share makes mounts in volumes propagate to containers if the runtime runs processes. On failure, pods that do not
@@ -157,8 +167,9 @@ func (o options) share(s *screen) {
 	}
 }
 
-// serve runs the agent and its servers until ctx ends, and drains the pods with -drain.
-func serve(ctx context.Context, agent *agent.Agent, drained bool, s *screen, servers ...func(context.Context) error) error {
+// serve runs the agent and its servers until ctx ends, and then drains the pods with -drain. It also ends once the pods were
+// drained.
+func serve(ctx context.Context, agent *agent.Agent, drainAtEnd bool, drained <-chan struct{}, s *screen, servers ...func(context.Context) error) error {
 	running, detach := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -175,9 +186,11 @@ func serve(ctx context.Context, agent *agent.Agent, drained bool, s *screen, ser
 		return err
 	case err := <-served:
 		return err
+	case <-drained:
+		drainAtEnd = false
 	case <-ctx.Done():
 	}
-	if drained {
+	if drainAtEnd {
 		drain(agent, s)
 	}
 	detach()

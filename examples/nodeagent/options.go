@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	goruntime "runtime"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -24,6 +25,8 @@ const (
 	defaultServe   = "/run/podsync.sock"
 	// serveVariable is the environment variable with the endpoint of the agent, for all commands.
 	serveVariable = "PODSYNC_SERVE"
+	// longestSocket is the maximum length of a socket's path on Linux.
+	longestSocket = 107
 )
 
 // options are the flags of the agent.
@@ -57,7 +60,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags.StringVar(&o.output, "o", "", "json prints one JSON object per line (default a live table on a terminal, plain lines elsewhere)")
 	flags.BoolVar(&o.drain, "drain", false, "stop the pods when the agent is interrupted, instead of leaving them running; a second Ctrl-C stops waiting for them")
 	flags.StringVar(&o.serve, "serve", "", "`endpoint` at which the commands inspect the agent, "+
-		"such as unix://"+defaultServe+", for root and the agent's user, or https://:10250 with -tls-cert, -tls-key and -tls-ca")
+		"such as unix://"+defaultServe+", for root and the agent's user, or https://:10250 with -tls-cert, -tls-key and -tls-ca (default none, or agent.sock below -root with the runtime in memory)")
 	flags.StringVar(&o.page, "page", "", "loopback `address`, such as 127.0.0.1:8080, of a live web page about the pods; it only reads, but all users of the machine can read it (default none)")
 	flags.StringVar(&o.record, "record", "", "`folder` in which each decision is recorded, up to 32 MiB and without values of Secrets; nodeagent replay explains them (default none)")
 	flags.BoolVar(&o.version, "version", false, "print the version and exit")
@@ -181,6 +184,9 @@ func (o *options) completeInMemory() (err error) {
 			return err
 		}
 		o.root = o.scratch
+	}
+	if socket := filepath.Join(o.root, "agent.sock"); o.serve == "" && goruntime.GOOS == "linux" && len(socket) <= longestSocket {
+		o.serve = "unix://" + socket // ServeUnix knows its peers only on Linux
 	}
 	o.podLogs = orElse(o.podLogs, filepath.Join(o.root, "logs"))
 	o.manifests = orElse(o.manifests, filepath.Join(o.root, "manifests"))

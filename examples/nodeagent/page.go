@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"net/http"
 	"net/netip"
 
 	"github.com/podsync/podsync/syncpod/agent"
@@ -24,16 +23,6 @@ func checkPage(address string) error {
 		return fmt.Errorf("-page %s: want a loopback address, such as 127.0.0.1:8080: the page has no authentication. From another machine use ssh -L 8080:127.0.0.1:8080", address)
 	}
 	return nil
-}
-
-// observePage makes the agent report its events to the page, if -page is set.
-func (o options) observePage(c *agent.Config, history http.Handler) *page.Page {
-	if o.page == "" {
-		return nil
-	}
-	view := page.New(page.Config{NodeName: o.node, Timeline: history})
-	view.Observe(c)
-	return view
 }
 
 // servePage serves the page until ctx ends, if -page is set.

@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"time"
 
+	"google.golang.org/grpc"
+
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
 )
@@ -61,9 +63,9 @@ type connection struct {
 }
 
 // connect connects to the runtime. It calls say if it must wait.
-func connect(ctx context.Context, o options, say func(string, ...any)) (*connection, error) {
+func connect(ctx context.Context, o options, say func(string, ...any), options ...grpc.DialOption) (*connection, error) {
 	if o.runtime != memory {
-		client, err := dial(ctx, o.runtime, say)
+		client, err := dial(ctx, o.runtime, say, options...)
 		if err != nil {
 			return nil, err
 		}
@@ -81,7 +83,7 @@ func connect(ctx context.Context, o options, say func(string, ...any)) (*connect
 	if err != nil {
 		return nil, errors.Join(err, rt.Close())
 	}
-	client, err := dial(ctx, endpoint, say)
+	client, err := dial(ctx, endpoint, say, options...)
 	if err != nil {
 		return nil, errors.Join(err, rt.Close())
 	}
@@ -106,7 +108,7 @@ func clearAway(ctx context.Context, socket, root string) error {
 	return nil
 }
 
-func dial(ctx context.Context, endpoint string, say func(string, ...any)) (*cri.Client, error) {
+func dial(ctx context.Context, endpoint string, say func(string, ...any), options ...grpc.DialOption) (*cri.Client, error) {
 	there := reachable(ctx, endpoint)
 	if errors.Is(there, fs.ErrPermission) {
 		return nil, &failure{exitNoPermission, "Run the agent as root, or as a user who may use the runtime's socket.", there}
@@ -116,7 +118,7 @@ func dial(ctx context.Context, endpoint string, say func(string, ...any)) (*cri.
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	client, err := cri.Dial(ctx, cri.Config{Endpoint: endpoint})
+	client, err := cri.Dial(ctx, cri.Config{Endpoint: endpoint, Options: options})
 	switch {
 	case err == nil:
 		return client, nil

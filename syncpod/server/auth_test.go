@@ -44,6 +44,7 @@ var ways = []struct {
 	{"GET", "/metrics/probes", "get", "metrics"},
 	{"GET", "/timeline", "get", "proxy"},
 	{"POST", "/plan", "create", "proxy"},
+	{"POST", "/drain", "create", "proxy"},
 	{"GET", "/timeline?format=trace", "get", "proxy"},
 	{"GET", "/healthz", "get", "healthz proxy"},
 	{"GET", "/healthz/syncloop", "get", "healthz proxy"},

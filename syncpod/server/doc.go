@@ -23,12 +23,13 @@
 //	GET  /metrics, /metrics/probes                     Config.Metrics
 //	GET  /timeline                                     format, pod; Config.Timeline
 //	POST /plan                                         Config.Plan
+//	POST /drain                                        Config.Drain
 //	GET  /explain/NAMESPACE/POD                        what happens to a pod next, and why
 //	GET  /healthz, /healthz/ping, /healthz/log, /healthz/syncloop
 //	GET  /configz                                      Config.Configz
 //	GET  /logs/                                        Config.NodeLogs
 //
-// /timeline, /plan and /explain are podsync's own; all other paths are a kubelet's. All except logs and
+// /timeline, /plan, /drain and /explain are podsync's own; all other paths are a kubelet's. All except logs and
 // checkpoints also accept the UID of the pod, as a segment after its name.
 //
 // # Streams without an agent

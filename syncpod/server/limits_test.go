@@ -332,7 +332,7 @@ func TestNoDebugging(t *testing.T) {
 	for _, way := range ways {
 		w := ask(n.handler, way.method, way.path)
 		off := false
-		for _, prefix := range []string{"/containerLogs", "/exec", "/attach", "/portForward", "/run", "/timeline", "/plan", "/configz", "/logs"} {
+		for _, prefix := range []string{"/containerLogs", "/exec", "/attach", "/portForward", "/run", "/timeline", "/plan", "/drain", "/configz", "/logs"} {
 			off = off || strings.HasPrefix(way.path, prefix)
 		}
 		if is := w.Body.String() == "Debug endpoints are disabled.\n" && w.Code == 405; is != off {

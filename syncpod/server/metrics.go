@@ -38,6 +38,15 @@ func (s *Server) servePlan(a *answer, r *http.Request) error {
 	return nil
 }
 
+// serveDrain calls the embedder's handler, which stops the pods.
+func (s *Server) serveDrain(w http.ResponseWriter, r *http.Request) error {
+	if s.config.Drain == nil {
+		return notFound("this agent is not drained over its API")
+	}
+	s.config.Drain.ServeHTTP(w, r)
+	return nil
+}
+
 // serveResourceMetrics serves CPU and memory usage for metrics-server, in the text format of Prometheus, version 0.0.4.
 func (s *Server) serveResourceMetrics(a *answer, r *http.Request) error {
 	all, err := s.cpuAndMemory.get(r.Context(), s.known)

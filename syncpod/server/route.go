@@ -39,6 +39,7 @@ func (s *Server) table() []route {
 		{patterns: []string{"GET /metrics", "GET /metrics/probes"}, subresources: metricsOnly, serve: s.whole(s.serveMetrics)},
 		{patterns: []string{"GET /timeline"}, subresources: proxyOnly, debugs: true, noted: true, serve: s.whole(s.serveTimeline)},
 		{patterns: []string{"POST /plan"}, subresources: proxyOnly, debugs: true, noted: true, serve: s.whole(s.servePlan)},
+		{patterns: []string{"POST /drain"}, subresources: proxyOnly, acts: true, debugs: true, noted: true, serve: s.serveDrain},
 		{patterns: []string{"GET /explain/{namespace}/{pod}"}, subresources: proxyOnly, debugs: true, noted: true, serve: s.whole(s.serveExplain)},
 		{patterns: []string{"GET /metrics/resource"}, subresources: metricsOnly, serve: s.whole(s.serveResourceMetrics)},
 		{patterns: []string{"GET /metrics/cadvisor"}, subresources: metricsOnly, serve: s.whole(s.serveCadvisor)},

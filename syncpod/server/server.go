@@ -60,6 +60,10 @@ type Config struct {
 	// what it reads. Default: the path does not exist.
 	Plan http.Handler
 
+	// Drain serves POST /drain: it stops the pods. Its answer may report the progress as it comes. Default: the path does
+	// not exist.
+	Drain http.Handler
+
 	// Configz is the response of /configz, as JSON. It must not contain secrets. Default: the path does
 	// not exist.
 	Configz any
@@ -72,7 +76,7 @@ type Config struct {
 
 	// NoDebugging rejects, with 405, everything that acts in containers or prints their logs, and
 	// the debugging endpoints: exec, attach, portForward, run, containerLogs, runningpods, configz,
-	// logs, timeline, plan and explain. Default: they are served.
+	// logs, timeline, plan, drain and explain. Default: they are served.
 	NoDebugging bool
 	// StreamIdleTimeout is the time without data after which a stream or a followed log ends.
 	// Default 4 h.

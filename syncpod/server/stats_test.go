@@ -218,6 +218,7 @@ func TestMetricsOfTheEmbedder(t *testing.T) {
 	n.want("GET", "/metrics/probes", 200, "of /metrics/probes")
 	n.want("GET", "/metrics/others", 404, "not found")
 	n.want("POST", "/plan", 404, "this agent plans nothing")
+	n.want("POST", "/drain", 404, "this agent is not drained over its API")
 	n.want("GET", "/timeline", 404, "no timeline is recorded")
 	n = newNode(t, func(c *server.Config) {
 		c.Timeline = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { _, _ = w.Write([]byte("of " + r.URL.RawQuery)) })
