@@ -13,6 +13,8 @@ import (
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/credentials/insecure"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/runtime/foreign"
 )
 
 // Config configures the connection to a container runtime.
@@ -204,7 +206,10 @@ func readVersion(ctx context.Context, c identifier, bound time.Duration) (*runti
 		return nil, err
 	}
 	if api := v.GetRuntimeApiVersion(); !isV1(api) {
-		return nil, &Error{Class: ErrUnimplemented, Err: fmt.Errorf("%s %s speaks CRI %q, want v1", v.GetRuntimeName(), v.GetRuntimeVersion(), api)}
+		return nil, &Error{Class: ErrUnimplemented, Err: fmt.Errorf("%s %s speaks CRI %q, want v1", foreign.Word(v.GetRuntimeName()), foreign.Word(v.GetRuntimeVersion()), foreign.Word(api))}
+	}
+	if name := v.GetRuntimeName(); name != foreign.Word(name) {
+		return nil, &Error{Class: ErrInvalid, Err: fmt.Errorf("the runtime's name is %s, and must be a word of at most %d bytes", foreign.Word(name), foreign.MaxWord)}
 	}
 	if v.GetRuntimeName() == "" {
 		return nil, &Error{Class: ErrInvalid, Err: errors.New("the runtime reports no name, which every container ID needs")}

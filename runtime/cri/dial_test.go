@@ -53,14 +53,16 @@ func TestDialRefuses(t *testing.T) {
 		"an older CRI":    {&runtimeapi.VersionResponse{RuntimeName: "r", RuntimeApiVersion: "v1alpha2"}, ErrUnimplemented, `"v1alpha2"`},
 		"a newer CRI":     {&runtimeapi.VersionResponse{RuntimeName: "r", RuntimeApiVersion: "v2"}, ErrUnimplemented, `"v2"`},
 		"a nameless peer": {&runtimeapi.VersionResponse{RuntimeApiVersion: "v1"}, ErrInvalid, "reports no name"},
+		"a long name":     {&runtimeapi.VersionResponse{RuntimeName: strings.Repeat("r", 1<<20) + "\x1b"}, ErrInvalid, "at most 128 bytes"},
+		"long versions":   {&runtimeapi.VersionResponse{RuntimeName: "r", RuntimeVersion: strings.Repeat("r", 1<<20), RuntimeApiVersion: strings.Repeat("r", 1<<20)}, ErrUnimplemented, "r r"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newServer(t)
 				s.version = tc.version
 				_, err := Dial(t.Context(), Config{Dialer: s.dial})
-				if !errors.Is(err, tc.class) || !strings.Contains(err.Error(), tc.says) {
-					t.Errorf("Dial: %v; want class %q and %q", err, tc.class, tc.says)
+				if !errors.Is(err, tc.class) || !strings.Contains(err.Error(), tc.says) || len(err.Error()) > 1<<10 {
+					t.Errorf("Dial: %.1000v; want class %q and %q", err, tc.class, tc.says)
 				}
 			})
 		})

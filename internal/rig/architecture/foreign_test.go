@@ -33,13 +33,76 @@ var waysIn = []wayIn{
 	{"modules/csi/disk.go", "", `foreign\.CutText`, "outputs of programs that read disks"},
 	{"modules/devices/plugin.go", "", `shorten\(err\)`, "errors of plugins"},
 	{"modules/devices/register.go", "modules/devices/limit.go", `foreign\.Cut`, "it only tests whether a socket is served"},
+	{"modules/systemd/systemd.go", "", `connection to D-Bus`, "systemd and logind are trusted, and messages of others are dropped"},
 	{"modules/cluster/certificates/transport.go", "", `utilnet\.SetTransportDefaults`, "the API server is trusted"},
 	{"modules/cluster/cmd/podsync-node/address.go", "", `"udp"`, "nothing is sent or received"},
 	{"modules/cluster/cmd/podsync-node/userns.go", "", `getsubids|program`, "a program of the administrator"},
 }
 
 // opensWay matches the calls and values with which bytes of others enter.
-var opensWay = regexp.MustCompile(`^(grpc\.(NewClient|Dial|DialContext)|net\.(Dial|DialTimeout|DialUnix|DialTCP|Dialer)|http\.(Client|Transport|Get|Post|ReadResponse)|exec\.(Command|CommandContext)|tls\.Dial|runtimeapi\.(NewRuntimeServiceClient|NewImageServiceClient))$`)
+var opensWay = regexp.MustCompile(`^(grpc\.(NewClient|Dial|DialContext)|net\.(Dial|DialTimeout|DialUnix|DialTCP|Dialer)|http\.(Client|Transport|Get|Post|ReadResponse)|exec\.(Command|CommandContext)|tls\.(Dial|Client)|dbus\.(Dial|SystemBusPrivate)|runtimeapi\.(NewRuntimeServiceClient|NewImageServiceClient))$`)
+
+// plainErrors maps functions of these files that format an error as it is to the reason why that has no text of others.
+var plainErrors = map[string]string{
+	"runtime/cri/dial.go:Dial":                                  "the connection bounds errors of calls",
+	"runtime/cri/dial.go:readVersion":                           "the connection bounds errors of calls",
+	"runtime/websocket/handshake.go:Accept":                     "it has the protocols of the caller",
+	"syncpod/probe/grpc.go:grpc":                                "the address of the pod is invalid",
+	"syncpod/lifecycle/handler/hook.go:Run":                     "http.go and package cri bound it",
+	"syncpod/lifecycle/handler/http.go:send":                    "a dial that fails has the text of the system",
+	"syncpod/server/proxy.go:holdRefusal":                       "only the log has it, which is bounded",
+	"modules/csi/disk.go:makeFS":                                "a file of the node",
+	"modules/csi/disk.go:run":                                   "the status of the program, whose output is bounded beside it",
+	"modules/devices/limit.go:shorten":                          "it bounds the text",
+	"modules/devices/plugin.go:dial":                            "the system's error about a path of the node",
+	"modules/devices/plugin.go:disconnect":                      "watch has bounded it",
+	"modules/devices/register.go:serve":                         "errors of listening",
+	"modules/devices/register.go:listen":                        "files of the node",
+	"modules/devices/register.go:notServed":                     "the system's error about a path of the node",
+	"modules/devices/register.go:Register":                      "the answer to the plugin, whose texts are bounded in it",
+	"modules/systemd/systemd.go:dial":                           "systemd and logind are trusted",
+	"modules/cluster/cmd/podsync-node/address.go:findAddress":   "the system's error",
+	"modules/cluster/cmd/podsync-node/userns.go:namespaces":     "the configuration of the node",
+	"modules/cluster/cmd/podsync-node/userns.go:subordinateIDs": "the status of the program",
+}
+
+// formatted returns the functions of a file that format an error as it is, with a call such as fmt.Errorf("%w", err).
+func formatted(f *sourceFile) (functions []string) {
+	for _, decl := range f.ast.Decls {
+		fn, ok := decl.(*ast.FuncDecl)
+		if !ok || fn.Body == nil {
+			continue
+		}
+		ast.Inspect(fn.Body, func(n ast.Node) bool {
+			call, ok := n.(*ast.CallExpr)
+			if ok && formats(call) && !slices.Contains(functions, fn.Name.Name) {
+				functions = append(functions, fn.Name.Name)
+			}
+			return true
+		})
+	}
+	return functions
+}
+
+// formats reports whether a call formats an error that no function has bounded.
+func formats(call *ast.CallExpr) bool {
+	name := ""
+	switch f := call.Fun.(type) {
+	case *ast.Ident:
+		name = f.Name
+	case *ast.SelectorExpr:
+		name = f.Sel.Name
+		if of, ok := f.X.(*ast.Ident); ok && name == "Error" && len(call.Args) == 0 && isError(of) {
+			return true
+		}
+	}
+	return slices.Contains([]string{"Errorf", "Join", "failed", "Sprint", "Sprintf", "New"}, name) && slices.ContainsFunc(call.Args, isError)
+}
+
+func isError(x ast.Expr) bool {
+	of, ok := x.(*ast.Ident)
+	return ok && slices.Contains([]string{"err", "cause", "failure"}, of.Name)
+}
 
 // opened returns what a file opens.
 func opened(f *sourceFile) (names []string) {
@@ -63,8 +126,9 @@ var notForeign = []string{"internal/rig/...", "runtime/cri/critest/...", "exampl
 // what bounds the texts is where the table says. Only package cri makes clients of a runtime, because its connection bounds
 // the texts of all calls.
 func TestForeignTextsAreBoundedWhereTheyEnter(t *testing.T) {
-	used := map[string]bool{}
-	for _, f := range moduleSources(t) {
+	used, found := map[string]bool{}, map[string]bool{}
+	sources := moduleSources(t)
+	for _, f := range sources {
 		names := opened(f)
 		if f.test() || len(names) == 0 || matchAny(notForeign, f.dir()) {
 			continue
@@ -88,12 +152,43 @@ func TestForeignTextsAreBoundedWhereTheyEnter(t *testing.T) {
 		if w.boundedIn != "" {
 			in = w.boundedIn
 		}
+		for _, f := range sources {
+			if f.path != w.file && f.path != in {
+				continue
+			}
+			for _, fn := range formatted(f) {
+				if key := f.path + ":" + fn; plainErrors[key] == "" {
+					t.Errorf("%s formats an error as it is: bound its text with package foreign, or add the function with a reason", key)
+				}
+				found[f.path+":"+fn] = true
+			}
+		}
 		text, err := os.ReadFile(filepath.Join(root, in))
 		if err != nil {
 			t.Fatal(err)
 		}
 		if !regexp.MustCompile(w.bounded).Match(text) {
 			t.Errorf("%s: %s has no %s (%s)", w.file, in, w.bounded, w.because)
+		}
+	}
+	for key := range plainErrors {
+		if !found[key] {
+			t.Errorf("%s formats no error as it is: remove it from the table", key)
+		}
+	}
+}
+
+func TestFormattedErrorsRule(t *testing.T) {
+	for body, want := range map[string]bool{
+		`return fmt.Errorf("%w: %w", ErrNoAnswer, err)`: true, `return failed("%v", err)`: true, `return errors.New(err.Error())`: true, `return errors.Join(err, c.Close())`: true,
+		`return fmt.Errorf("%w", systemError(err, "x"))`: false, `return foreign.Error(err)`: false, `return failed("%v", status.Code(err))`: false,
+	} {
+		f, err := parseSource("p.go", "package p\nfunc f() error { "+body+" }")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := len(formatted(f)) > 0; got != want {
+			t.Errorf("%s: %v, want %v", body, got, want)
 		}
 	}
 }
