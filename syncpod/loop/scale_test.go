@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -105,5 +106,25 @@ func BenchmarkAdmitted(b *testing.B) {
 				r.table.admitted()
 			}
 		})
+	}
+}
+
+// A source may give a pod as many conditions as fit in an object, again and again.
+func TestManyConditionsOfASource(t *testing.T) {
+	const name = "gates.example.com/a-name-of-some-length-with-which-all-of-them-begin-%07d"
+	pod := &v1.Pod{}
+	for i := range 250_000 {
+		pod.Status.Conditions = append(pod.Status.Conditions, v1.PodCondition{Type: v1.PodConditionType(fmt.Sprintf(name, i)), Status: v1.ConditionTrue})
+	}
+	reported := &v1.PodStatus{Conditions: []v1.PodCondition{{Type: v1.PodReady, Status: v1.ConditionTrue}, {Type: pod.Status.Conditions[0].Type}}}
+	done := make(chan *v1.Pod, 1)
+	go func() { done <- withStatus(pod, reported) }()
+	select {
+	case merged := <-done:
+		if c := merged.Status.Conditions; len(c) != 1+len(pod.Status.Conditions) || c[1].Status != v1.ConditionTrue || reported.Conditions[1].Status != "" {
+			t.Errorf("%d conditions, %+v", len(c), c[:2])
+		}
+	case <-time.After(time.Minute):
+		t.Error("a pod takes more than a minute")
 	}
 }

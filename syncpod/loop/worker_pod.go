@@ -64,22 +64,28 @@ func withStatus(pod *v1.Pod, reported *v1.PodStatus) *v1.Pod {
 	}
 	copied := *pod // shares all but the status, and is read-only, too
 	copied.Status = *reported.DeepCopy()
-	for _, c := range pod.Status.Conditions {
-		if !apistatus.Decides(c.Type) {
-			copied.Status.Conditions = setCondition(copied.Status.Conditions, c)
-		}
-	}
+	copied.Status.Conditions = withConditions(copied.Status.Conditions, pod.Status.Conditions)
 	return &copied
 }
 
-func setCondition(conditions []v1.PodCondition, c v1.PodCondition) []v1.PodCondition {
+// withConditions returns conditions with those of others, which replace conditions of their type.
+func withConditions(conditions, others []v1.PodCondition) []v1.PodCondition {
+	at := make(map[v1.PodConditionType]int, len(conditions)) // a pod may have ten thousand
 	for i := range conditions {
-		if conditions[i].Type == c.Type {
+		at[conditions[i].Type] = i
+	}
+	for _, c := range others {
+		i, known := at[c.Type]
+		switch {
+		case apistatus.Decides(c.Type):
+		case known:
 			conditions[i] = c
-			return conditions
+		default:
+			at[c.Type] = len(conditions)
+			conditions = append(conditions, c)
 		}
 	}
-	return append(conditions, c)
+	return conditions
 }
 
 // sourceless returns the pod as a pod without a source.

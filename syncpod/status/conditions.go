@@ -10,6 +10,7 @@ import (
 
 	"github.com/podsync/podsync/actions"
 	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/foreign"
 )
 
 // Reasons for conditions that are not true.
@@ -241,27 +242,35 @@ func (v *view) podReady(s *v1.PodStatus, containers v1.PodCondition) v1.PodCondi
 	if c.Status != v1.ConditionTrue {
 		return c
 	}
-	var closed []string
-	for _, gate := range v.Pod.Spec.ReadinessGates {
-		if why := gateClosed(s.Conditions, gate.ConditionType); why != "" {
-			closed = append(closed, why)
-		}
-	}
-	if len(closed) > 0 {
-		c.Status, c.Reason, c.Message = v1.ConditionFalse, readinessGatesNotReady, strings.Join(closed, ", ")
+	if closed := closedGates(v.Pod.Spec.ReadinessGates, s.Conditions); len(closed) > 0 {
+		c.Status, c.Reason, c.Message = v1.ConditionFalse, readinessGatesNotReady, foreign.Cut(strings.Join(closed, ", "), maxGates)
 	}
 	return c
 }
 
-// gateClosed returns why a readiness gate's condition is not true, "" if it is.
-func gateClosed(conditions []v1.PodCondition, t v1.PodConditionType) string {
-	switch c := find(conditions, t); {
-	case c == nil:
-		return fmt.Sprintf("corresponding condition of pod readiness gate %q does not exist.", t)
-	case c.Status != v1.ConditionTrue:
-		return fmt.Sprintf("the status of pod readiness gate %q is not \"True\", but %v", t, c.Status)
+// maxGates limits the message about readiness gates, in bytes: a pod may have ten thousand gates, and as many conditions.
+const maxGates = 16 << 10
+
+// closedGates returns why the conditions of readiness gates are not true.
+func closedGates(gates []v1.PodReadinessGate, conditions []v1.PodCondition) (closed []string) {
+	if len(gates) == 0 {
+		return nil
 	}
-	return ""
+	states := make(map[v1.PodConditionType]v1.ConditionStatus, len(conditions))
+	for i := range conditions {
+		if _, again := states[conditions[i].Type]; !again {
+			states[conditions[i].Type] = conditions[i].Status
+		}
+	}
+	for _, gate := range gates {
+		switch state, found := states[gate.ConditionType]; {
+		case !found:
+			closed = append(closed, fmt.Sprintf("corresponding condition of pod readiness gate %q does not exist.", gate.ConditionType))
+		case state != v1.ConditionTrue:
+			closed = append(closed, fmt.Sprintf("the status of pod readiness gate %q is not \"True\", but %v", gate.ConditionType, state))
+		}
+	}
+	return closed
 }
 
 func status(is bool) v1.ConditionStatus {

@@ -2,8 +2,10 @@ package status_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	v1 "k8s.io/api/core/v1"
@@ -100,6 +102,30 @@ func messageBytes(t *testing.T, s v1.PodStatus) (now, last int) {
 		}
 	}
 	return now, last
+}
+
+// A pod may have as many readiness gates and conditions as fit in an object. They cost no time in proportion to their product,
+// and the message about them is bounded.
+func TestManyReadinessGates(t *testing.T) {
+	in := apistatus.Input{Pod: pod(v1.RestartPolicyAlways, "app"), Status: node(running("app", "a0", 0))}
+	const name = "gates.example.com/a-name-of-some-length-with-which-all-of-them-begin-%07d"
+	for i := range 300_000 {
+		in.Pod.Spec.ReadinessGates = append(in.Pod.Spec.ReadinessGates, v1.PodReadinessGate{ConditionType: v1.PodConditionType(fmt.Sprintf(name, i))})
+	}
+	for i := range 100_000 {
+		in.Pod.Status.Conditions = append(in.Pod.Status.Conditions, v1.PodCondition{Type: v1.PodConditionType(fmt.Sprintf(name, 1_000_000+i))})
+	}
+	done := make(chan v1.PodStatus, 1)
+	go func() { done <- apistatus.GeneratePodStatus(in) }()
+	select {
+	case s := <-done:
+		i := slices.IndexFunc(s.Conditions, func(c v1.PodCondition) bool { return c.Type == v1.PodReady })
+		if c := s.Conditions[i]; c.Reason != "ReadinessGatesNotReady" || len(c.Message) > 16<<10 {
+			t.Errorf("%s with a message of %d bytes", c.Reason, len(c.Message))
+		}
+	case <-time.After(time.Minute):
+		t.Error("a status takes more than a minute")
+	}
 }
 
 // Groups of an image are in the status of each of its containers. They fit in an object together.

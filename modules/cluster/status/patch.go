@@ -76,14 +76,17 @@ func merge(pod *v1.Pod, ours *v1.PodStatus) v1.PodStatus {
 // conditions merges the node's conditions with the conditions of other writers, which stay as they are. A disruption by the node wins unless the
 // other writer's has status True as well. Any other disruption belongs to its writer (kubernetes #113578, #111475).
 func conditions(theirs, ours []v1.PodCondition) (all []v1.PodCondition) {
+	have := map[v1.PodConditionType]bool{} // other writers may have ten thousand
 	for _, c := range ours {
 		if apistatus.IsOfNode(c.Type) || isDisruption(c) && prevails(c, theirs) {
 			all = append(all, c)
+			have[c.Type] = true
 		}
 	}
 	for _, c := range theirs {
-		if !has(all, c.Type) && (!apistatus.IsOfNode(c.Type) || c.Type == v1.PodScheduled) {
+		if !have[c.Type] && (!apistatus.IsOfNode(c.Type) || c.Type == v1.PodScheduled) {
 			all = append(all, c)
+			have[c.Type] = true
 		}
 	}
 	return all
@@ -98,8 +101,4 @@ func isDisruption(c v1.PodCondition) bool {
 func prevails(c v1.PodCondition, theirs []v1.PodCondition) bool {
 	i := slices.IndexFunc(theirs, func(their v1.PodCondition) bool { return their.Type == c.Type })
 	return i < 0 || theirs[i].Status != v1.ConditionTrue
-}
-
-func has(conditions []v1.PodCondition, t v1.PodConditionType) bool {
-	return slices.ContainsFunc(conditions, func(c v1.PodCondition) bool { return c.Type == t })
 }
