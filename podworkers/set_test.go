@@ -105,32 +105,6 @@ func TestUpdatesAreNotWrittenTo(t *testing.T) {
 	}
 }
 
-func TestRepeatedWork(t *testing.T) {
-	h := newHarness(t)
-	h.update(Update{Type: Create, Pod: pod("a")})
-	w := h.next("a", SyncPod)
-	if e := h.set.Requeue("a"); e.Work {
-		t.Error("work is handed out beside that in flight")
-	}
-	h.set.Done(w, Succeeded)
-	if h.set.Done(Work{UID: "a"}, SucceededTerminal); h.set.State("a").TerminationRequested {
-		t.Error("work that was never handed out counts")
-	}
-	again := h.next("a", SyncPod)
-	if again.UpdateType != Sync {
-		t.Errorf("the repetition is a %v", again.UpdateType)
-	}
-	if e := h.set.Abandon(w); e.Work || h.set.pods["a"].inFlight == 0 {
-		t.Error("abandoning old work touched the new")
-	}
-	newer := pod("a")
-	h.update(Update{Type: Changed, Pod: newer})
-	h.set.Abandon(again)
-	if w := h.next("a", SyncPod); w.Pod != newer || w.UpdateType != Changed {
-		t.Errorf("%v of %p, want the news", w.UpdateType, w.Pod)
-	}
-}
-
 // The status is requested once, and not kept for the life of the pod.
 func TestStatusIsNotKept(t *testing.T) {
 	h := newHarness(t)
@@ -140,3 +114,36 @@ func TestStatusIsNotKept(t *testing.T) {
 		t.Error("the status is kept")
 	}
 }
+
+// Returned values share no memory with the Set.
+func TestWorkIsItsOwn(t *testing.T) {
+	h := newHarness(t)
+	h.update(kill(pod("a"), 0, ptr(int64(9))))
+	w := h.next("a", SyncTerminatingPod)
+	*w.GracePeriodSeconds = 99
+	h.set.Done(w, Failed)
+	h.set.Requeue("a")
+	if w = h.next("a", SyncTerminatingPod); *w.GracePeriodSeconds != 9 {
+		t.Errorf("given %ds, want 9s", *w.GracePeriodSeconds)
+	}
+}
+
+// M1: a static pod that holds its name keeps it, and a pod that does not wait for a name has none.
+func TestM1_TheTurnIsKept(t *testing.T) {
+	var s statics
+	all := func(types.UID) bool { return true }
+	if s.start("name", "1", all) {
+		t.Error("a pod that is not in line has its turn")
+	}
+	s.queue("name", "1")
+	for range 2 {
+		if !s.start("name", "1", all) {
+			t.Error("the turn is not kept")
+		}
+	}
+	if s.start("name", "2", all) {
+		t.Error("another pod has the turn")
+	}
+}
+
+var strayA = RuntimePod{UID: "a", Name: "a", Namespace: "ns"}

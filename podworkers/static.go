@@ -74,7 +74,9 @@ func (s *statics) before(fullName string, uid types.UID, wants func(types.UID) b
 	if running, taken := s.running[fullName]; taken {
 		return running
 	}
-	if stopping := s.stopping[fullName]; len(stopping) > 0 {
+	if stopping := s.stopping[fullName]; slices.Contains(stopping, uid) {
+		return "" // it stops, and waits for none
+	} else if len(stopping) > 0 {
 		return stopping[0]
 	}
 	if next := s.next(fullName, wants); next != uid {

@@ -19,6 +19,7 @@ const (
 
 // requirements are the modules that may be required directly, with the reason.
 var requirements = map[string]string{
+	"github.com/cockroachdb/datadriven": "stories of state machines are read and rewritten; only tests use it",
 	"github.com/distribution/reference": "image names are parsed as container runtimes parse them",
 	"github.com/fsnotify/fsnotify":      "changes of a folder are seen at once, on each system by its own means",
 	"github.com/go-logr/logr":           "the logger that an embedder passes in",
