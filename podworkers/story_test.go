@@ -17,14 +17,20 @@ import (
 )
 
 // The files in testdata are stories of a Set: what its caller reports, and what the caller must do then. Each block has a Set of
-// its own, and a line for each call, which (*story).tell explains. With -rewrite the answers are written again.
+// its own, and its calls, which (*story).tell explains. The answers to given calls are not shown. With -rewrite the answers are
+// written again.
 func tell(t *testing.T, file string) {
 	datadriven.RunTest(t, filepath.Join("testdata", file), func(t *testing.T, d *datadriven.TestData) string {
 		s := &story{now: now, works: map[string][]Work{}}
 		var told strings.Builder
 		for line := range strings.Lines(d.Input) {
-			line = strings.TrimSpace(line)
-			fmt.Fprintf(&told, "%s: %s\n", line, s.tell(t, strings.Fields(line)))
+			line, given := strings.CutPrefix(line, "given ")
+			for call := range strings.SplitSeq(line, ";") {
+				answer := s.tell(t, strings.Fields(call))
+				if !given {
+					fmt.Fprintf(&told, "%s: %s\n", strings.TrimSpace(call), answer)
+				}
+			}
 		}
 		return told.String()
 	})
