@@ -42,7 +42,7 @@ func (s *Set) SyncKnownPods(desired []types.UID) (known, orphaned []KnownPod) {
 		if !want {
 			p.successor = nil
 		}
-		if p.phase > Finished {
+		if p.phase.IsOrphan() {
 			continue
 		}
 		k := KnownPod{UID: uid, Orphan: !want}

@@ -25,6 +25,15 @@ const (
 	Forgotten
 )
 
+// HasStopped reports whether the pod is past its stop: nothing of it runs, except for containers that were found running later.
+func (p Phase) HasStopped() bool { return p >= Terminated }
+
+// HasFinished reports whether nothing but the pod's removal is left to do.
+func (p Phase) HasFinished() bool { return p >= Finished }
+
+// IsOrphan reports whether the pod waits for its removal, is being removed, or was forgotten.
+func (p Phase) IsOrphan() bool { return p > Finished }
+
 // MarshalText returns the same text as String.
 func (p Phase) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
 

@@ -50,7 +50,7 @@ func (s PodState) String() string {
 	if s.waitsFor != "" {
 		text += fmt.Sprintf("; it waits until pod %s, which has its name, has ended", s.waitsFor)
 	}
-	if s.Phase >= Terminated && !s.Terminated {
+	if s.Phase.HasStopped() && !s.Terminated {
 		text += "; containers that were found running are being stopped"
 	}
 	if s.abandoned > 0 {

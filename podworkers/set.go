@@ -80,7 +80,7 @@ func (s *Set) next(now time.Time, p *state) (w Work, ok bool, e Effects) {
 	case p.mustStopAgain():
 		s.revision++
 		return p.beginStopAgain(s.revision), true, Effects{}
-	case p.phase > Finished:
+	case p.phase.IsOrphan():
 		s.revision++
 		return p.remove(s.revision), true, Effects{}
 	case !p.waitsForName():

@@ -94,7 +94,7 @@ func (s *state) update(u Update, isNew bool, now time.Time) Effects {
 	if u.Pod != nil && u.Type != Kill {
 		s.unwanted = false
 	}
-	if s.phase > Finished {
+	if s.phase.IsOrphan() {
 		s.succeed(u)
 		return stopped(u.Stop)
 	}
@@ -270,7 +270,7 @@ func (s *state) takeWaiting() []StopID {
 
 // repeat makes the last work due again, unless an update is pending or nothing is left to do.
 func (s *state) repeat() {
-	if s.phase > Finished {
+	if s.phase.IsOrphan() {
 		s.toRemove = s.toRemove || s.inFlight == 0
 		return
 	}

@@ -48,25 +48,25 @@ func (s *Set) stoppedAgain(p *state, pod *RuntimePod, o Outcome) Effects {
 
 // stoppingAgain reports whether that work is in flight.
 func (s *state) stoppingAgain() bool {
-	return s.inFlight != 0 && s.inFlightType == SyncTerminatingRuntimePod && s.phase >= Terminated
+	return s.inFlight != 0 && s.inFlightType == SyncTerminatingRuntimePod && s.phase.HasStopped()
 }
 
 // mustStopAgain reports whether that work is due.
-func (s *state) mustStopAgain() bool { return s.mayRun != nil && s.phase >= Terminated }
+func (s *state) mustStopAgain() bool { return s.mayRun != nil && s.phase.HasStopped() }
 
 // hasStopped reports whether no container in the pod runs or will run.
 func (s *state) hasStopped() bool {
-	return s.phase >= Terminated && s.mayRun == nil && !s.stoppingAgain()
+	return s.phase.HasStopped() && s.mayRun == nil && !s.stoppingAgain()
 }
 
 // isFinished reports whether only the pod's removal is left to do.
-func (s *state) isFinished() bool { return s.phase >= Finished && s.hasStopped() }
+func (s *state) isFinished() bool { return s.phase.HasFinished() && s.hasStopped() }
 
 // ready reports whether the pod has work that can start. The removal of a pod waits until
 // its abandoned work has returned.
 func (s *state) ready() bool {
 	due := s.pending != nil
-	if s.phase > Finished {
+	if s.phase.IsOrphan() {
 		due = s.toRemove && len(s.abandoned) == 0
 	}
 	return s.inFlight == 0 && (due || s.mustStopAgain())

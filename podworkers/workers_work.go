@@ -30,7 +30,7 @@ type worker struct {
 // Set. It never skips Finished.
 func (p *worker) appendMoves(moves []moved) []moved {
 	to := p.state.phase
-	if p.phase < Finished && to > Finished {
+	if !p.phase.HasFinished() && to.IsOrphan() {
 		moves = append(moves, moved{p.uid, p.phase, Finished})
 		p.phase = Finished
 	}

@@ -15,7 +15,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/podsync/podsync/podworkers"
 	"github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/loop"
 	"github.com/podsync/podsync/syncpod/source"
@@ -105,7 +104,7 @@ func (a *Agent) Delete(name types.NamespacedName, grace *int64) error {
 	if pod == nil {
 		return errNotFound
 	}
-	if lives[pod.UID].Phase >= podworkers.Finished { // no container in it runs any more
+	if lives[pod.UID].Phase.HasFinished() { // no container in it runs any more
 		a.drop(pod)
 		return nil
 	}

@@ -11,7 +11,6 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/podsync/podsync/podworkers"
 	"github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/loop"
 )
@@ -83,7 +82,7 @@ func running(pods []loop.Pod) (running, waiting int) {
 			return c.State.Running != nil
 		})
 		switch {
-		case pod.Phase >= podworkers.Terminated:
+		case pod.Phase.HasStopped():
 		case runs:
 			running++
 		default:

@@ -84,7 +84,7 @@ func (o *observer) update() {
 func (o *observer) read() {
 	o.pods, o.removing = o.pods[:0], map[types.UID]podworkers.Phase{}
 	for _, p := range o.agent.Pods() {
-		if p.Phase > podworkers.Finished {
+		if p.Phase.IsOrphan() {
 			o.removing[p.Pod.UID] = p.Phase
 		}
 		pod := *p.Pod

@@ -4,7 +4,6 @@ import (
 	client "github.com/prometheus/client_golang/prometheus"
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/podsync/podsync/podworkers"
 	"github.com/podsync/podsync/runtime"
 )
 
@@ -87,7 +86,7 @@ func (c *collector) running() (pods int, containers map[runtime.ContainerState]i
 func (c *collector) volumes() map[string]int {
 	count := map[string]int{}
 	for _, p := range c.agent.Pods() {
-		if p.Phase >= podworkers.Finished {
+		if p.Phase.HasFinished() {
 			continue
 		}
 		for i := range p.Pod.Spec.Volumes {

@@ -100,7 +100,7 @@ func (e *evictor) Running() []pressure.Pod {
 		if !state.Known || !state.MayHaveRunningContainers || status.Empty() {
 			continue
 		}
-		ends := runtime.IsTerminal(p.Status.Phase) || p.Phase >= podworkers.Terminated
+		ends := runtime.IsTerminal(p.Status.Phase) || p.Phase.HasStopped()
 		if (state.TerminationRequested || ends) && !slices.ContainsFunc(status.Containers, alive) {
 			continue
 		}

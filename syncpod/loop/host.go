@@ -52,5 +52,5 @@ func (h host) ContentShouldBeRemoved(uid types.UID) bool {
 // it to make room for a new pod with its UID, or no source wants it.
 func (h host) isCertain(uid types.UID) bool {
 	state := h.loop.workers.State(uid)
-	return state.Known && state.Phase <= podworkers.Finished || h.loop.sources.unwanted(uid)
+	return state.Known && !state.Phase.IsOrphan() || h.loop.sources.unwanted(uid)
 }

@@ -124,7 +124,7 @@ func (r *reconciler) update(desired desiredPods) (additions []desiredPod) {
 		case wp.desired == nil:
 			r.table.log(w.pod).Info("pod comes again", "source", w.source)
 			wp.desired, wp.source, wp.restartRequested = w.pod, w.source, true
-			if r.table.workers.State(w.pod.UID).Phase <= podworkers.Finished { // otherwise the new pod is added when the old one is forgotten
+			if !r.table.workers.State(w.pod.UID).Phase.IsOrphan() { // otherwise the new pod is added when the old one is forgotten
 				r.table.update(wp, podworkers.Update{Type: podworkers.Create})
 			}
 			r.table.shorten(wp, wp.desired)

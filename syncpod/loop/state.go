@@ -147,7 +147,7 @@ func (s *podStates) uids() []types.UID {
 func (s *podState) over() bool { return s.status != nil && runtime.IsTerminal(s.status.Phase) }
 
 // ends reports whether nothing of the pod runs any more, or will run.
-func (s *podState) ends() bool { return s.over() || s.phase >= podworkers.Terminated }
+func (s *podState) ends() bool { return s.over() || s.phase.HasStopped() }
 
 // busy reports whether the pod is in transition from one state to another.
 func (s *podState) busy() bool {

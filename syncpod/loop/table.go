@@ -102,7 +102,7 @@ func (t *podTable) requestSync(uid types.UID) {
 	if wp == nil && t.versionsWait {
 		t.news.raise()
 	}
-	if wp == nil || t.states.get(uid).phase >= podworkers.Terminated {
+	if wp == nil || t.states.get(uid).phase.HasStopped() {
 		t.housekeeping.raise()
 		return
 	}

@@ -47,7 +47,7 @@ func (o workObserver) PhaseChanged(uid types.UID, from, to podworkers.Phase) {
 			return
 		}
 		r.phase = to
-		if to >= podworkers.Finished && !r.pod.Finished { // a later step may arrive first
+		if to.HasFinished() && !r.pod.Finished { // a later step may arrive first
 			r.endAll()
 			r.pod.Finished = true
 			o.over = append(o.over, uid)

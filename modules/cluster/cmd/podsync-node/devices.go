@@ -78,7 +78,7 @@ func (a *agent) retry(ctx context.Context, failed string, serve func(context.Con
 // active returns the pods that are not finished.
 func (p *parts) active() (pods []*v1.Pod) {
 	for _, pod := range p.loop.Pods() {
-		if pod.Phase < podworkers.Finished {
+		if !pod.Phase.HasFinished() {
 			pods = append(pods, pod.Pod)
 		}
 	}

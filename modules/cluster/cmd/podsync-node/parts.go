@@ -206,7 +206,7 @@ func (p *parts) registeredTasks() (all []func(context.Context) error) {
 
 // running reports whether any part of a pod is left on the node.
 func (p *parts) running(uid types.UID) bool {
-	return slices.ContainsFunc(p.loop.Pods(), func(pod loop.Pod) bool { return pod.Pod.UID == uid && pod.Phase < podworkers.Finished })
+	return slices.ContainsFunc(p.loop.Pods(), func(pod loop.Pod) bool { return pod.Pod.UID == uid && !pod.Phase.HasFinished() })
 }
 
 // nodeResources are the resources of the machine that pods may use.
