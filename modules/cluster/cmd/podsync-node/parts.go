@@ -29,7 +29,6 @@ import (
 	"github.com/podsync/podsync/modules/cluster/volumes"
 	"github.com/podsync/podsync/modules/csi"
 	"github.com/podsync/podsync/modules/devices"
-	"github.com/podsync/podsync/podworkers"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/hostfs"
