@@ -93,7 +93,7 @@ func lineOf(p *loop.Pod, failure error) podLine {
 		pod.DeletionTimestamp = &metav1.Time{}
 	}
 	sum := summary.Of(&pod)
-	if p.Phase > podworkers.Finished {
+	if p.Phase.IsOrphan() {
 		sum.Status = "Removing"
 	}
 	line := podLine{
