@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/podsync/podsync/actions"
 	"github.com/podsync/podsync/internal/rig/testnode"
 	podruntime "github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
@@ -392,6 +393,44 @@ func TestNothingIsDoneUnseen(t *testing.T) {
 				}
 				if changes := n.Journal().Changes(); len(changes) > 0 || len(n.report.all) > 0 {
 					t.Errorf("reported %+v, calls\n%v", n.report.all, changes)
+				}
+			})
+		})
+	}
+}
+
+// No event is recorded before the plan exists.
+func TestNothingChangesBeforeThePlan(t *testing.T) {
+	for event, tc := range map[string]struct {
+		pod    func(*v1.Pod)
+		change func(*node)
+	}{
+		syncpod.EventDeadlineExceeded: {
+			pod:    func(p *v1.Pod) { p.Spec.ActiveDeadlineSeconds = new(int64(60)) },
+			change: func(*node) { time.Sleep(2 * time.Minute) },
+		},
+		syncpod.EventFailedCreatePodSandBox: {pod: func(*v1.Pod) {}, change: func(n *node) { n.address("") }},
+	} {
+		t.Run(event, func(t *testing.T) {
+			bubble(t, func(t *testing.T, n *node) {
+				decided := func() {}
+				n.restart(func(c *syncpod.Config) { c.Decided = func(actions.Input, actions.Plan) { decided() } })
+				pod := testPod(tc.pod)
+				n.settle(pod, time.Minute)
+				tc.change(n)
+				recorded := func() bool {
+					n.events.mu.Lock()
+					defer n.events.mu.Unlock()
+					return slices.ContainsFunc(n.events.all, func(e string) bool { return strings.HasPrefix(e, event) })
+				}
+				decided = func() {
+					if recorded() {
+						t.Error("the event is recorded before the plan")
+					}
+				}
+				n.sync(pod)
+				if !recorded() {
+					t.Error("no event")
 				}
 			})
 		})
