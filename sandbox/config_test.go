@@ -13,15 +13,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/sandbox"
 )
 
 func mustConfig(t *testing.T, in sandbox.Input) *runtimeapi.PodSandboxConfig {
 	t.Helper()
-	config, err := sandbox.GeneratePodSandboxConfig(in)
-	if err != nil {
-		t.Fatal(err)
-	}
+	config := must.Get(sandbox.GeneratePodSandboxConfig(in))(t)
 	return config
 }
 
@@ -311,10 +309,7 @@ func TestConfigIsDeterministic(t *testing.T) {
 
 func encoded(t *testing.T, m proto.Message) []byte {
 	t.Helper()
-	b, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(proto.MarshalOptions{Deterministic: true}.Marshal(m))(t)
 	return b
 }
 
@@ -345,9 +340,7 @@ func BenchmarkConfig(b *testing.B) {
 	in := fullInput()
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := sandbox.GeneratePodSandboxConfig(in); err != nil {
-			b.Fatal(err)
-		}
+		must.Get(sandbox.GeneratePodSandboxConfig(in))(b)
 	}
 }
 

@@ -12,13 +12,14 @@ import (
 
 	"github.com/podsync/podsync/modules/csi"
 	"github.com/podsync/podsync/modules/csi/csitest"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // BenchmarkVolume measures what a CSI volume adds to the start and to the end of a pod: the time of SetUp and of TearDown
 // with a driver that takes no time. SetUp writes the record of the volume to the disk.
 func BenchmarkVolume(b *testing.B) {
 	_, conn := csitest.Start(b, csitest.Config{})
-	m, err := csi.New(csi.Config{Root: b.TempDir(), Drivers: map[string]grpc.ClientConnInterface{driverName: conn}, Objects: csi.Objects{
+	m := must.Get(csi.New(csi.Config{Root: b.TempDir(), Drivers: map[string]grpc.ClientConnInterface{driverName: conn}, Objects: csi.Objects{
 		Claim: func(_ context.Context, _, name string) (*v1.PersistentVolumeClaim, error) {
 			c := claim(name, "pv")
 			c.Status.Phase = v1.ClaimBound
@@ -29,10 +30,7 @@ func BenchmarkVolume(b *testing.B) {
 			pv.Spec.ClaimRef = &v1.ObjectReference{Namespace: "ns", Name: "data", UID: types.UID("uid-of-data")}
 			return pv, nil
 		},
-	}})
-	if err != nil {
-		b.Fatal(err)
-	}
+	}}))(b)
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { _ = m.Run(ctx) })
@@ -41,12 +39,8 @@ func BenchmarkVolume(b *testing.B) {
 	pods := 0
 	next := func() *v1.Pod { pods++; return podOf(fmt.Sprint("pod-", pods), "data") }
 	first := next() // it waits until the driver is registered
-	if err := m.SetUp(ctx, first, &first.Spec.Volumes[0], ""); err != nil {
-		b.Fatal(err)
-	}
-	if err := m.TearDown(ctx, first.UID, ""); err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, m.SetUp(ctx, first, &first.Spec.Volumes[0], ""))
+	must.Do(b, m.TearDown(ctx, first.UID, ""))
 	b.Run("start", func(b *testing.B) { startAndEnd(b, m, next, b.StartTimer, b.StopTimer) })
 	b.Run("end", func(b *testing.B) { startAndEnd(b, m, next, b.StopTimer, b.StartTimer) })
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // Files, pipes, links and directories beside it do not hide the socket of a driver, and are not called.
@@ -30,10 +32,7 @@ func TestOtherFilesHideNoSocket(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	listener, err := net.Listen("unix", filepath.Join(dir, "d.sock"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := must.Get(net.Listen("unix", filepath.Join(dir, "d.sock")))(t)
 	defer listener.Close()
 	if found := socketsIn(dir); len(found) != 1 || found[filepath.Join(dir, "d.sock")] == nil {
 		t.Errorf("found %v", found)

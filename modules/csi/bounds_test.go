@@ -14,6 +14,8 @@ import (
 	"google.golang.org/grpc/status"
 	"k8s.io/apimachinery/pkg/types"
 	registerapi "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
+
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // talkative is a plugin with long answers.
@@ -31,10 +33,7 @@ func (p *talkative) GetInfo(context.Context, *registerapi.InfoRequest) (*registe
 // repeated.
 func TestAnswersOfDriversAreBounded(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "d.sock")
-	listener, err := net.Listen("unix", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := must.Get(net.Listen("unix", path))(t)
 	p, server := &talkative{}, grpc.NewServer()
 	registerapi.RegisterRegistrationServer(server, p)
 	go func() { _ = server.Serve(listener) }()
@@ -87,10 +86,7 @@ func TestRecordThatIsTooLarge(t *testing.T) {
 func TestSocketsAreBounded(t *testing.T) {
 	dir := t.TempDir()
 	for i := range maxSockets + 10 {
-		listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(dir, strings.Repeat("a", i%20+1)+string(rune('a'+i/20))), Net: "unix"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		listener := must.Get(net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(dir, strings.Repeat("a", i%20+1)+string(rune('a'+i/20))), Net: "unix"}))(t)
 		listener.SetUnlinkOnClose(false)
 		listener.Close()
 	}

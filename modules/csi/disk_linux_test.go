@@ -18,6 +18,7 @@ import (
 
 	"github.com/podsync/podsync/modules/csi"
 	"github.com/podsync/podsync/modules/csi/csitest"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/runtime/hostfs/mounts"
 )
 
@@ -31,12 +32,8 @@ func newDisk(t *testing.T, dir string) (device, file string) {
 		}
 	}
 	file = filepath.Join(dir, "disk")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Truncate(file, 16<<20); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, nil, 0o600))
+	must.Do(t, os.Truncate(file, 16<<20))
 	text, err := exec.Command("losetup", "--find", "--show", file).CombinedOutput()
 	if err != nil {
 		t.Skipf("no loop device: %v: %s", err, text)
@@ -53,10 +50,7 @@ func newDisk(t *testing.T, dir string) (device, file string) {
 // manage runs a Manager until the test ends.
 func manage(t *testing.T, c csi.Config) *csi.Manager {
 	t.Helper()
-	m, err := csi.New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := must.Get(csi.New(c))(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { _ = m.Run(ctx) })
@@ -74,9 +68,7 @@ func TestADiskGetsItsFileSystemOnce(t *testing.T) {
 	for _, uids := range [][]string{{"a", "b"}, {"c"}} {
 		for _, uid := range uids {
 			pod := podOf(uid, "data")
-			if err := m.SetUp(t.Context(), pod, &pod.Spec.Volumes[0], ""); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, m.SetUp(t.Context(), pod, &pod.Spec.Volumes[0], ""))
 			at, err := m.Locate(pod, &pod.Spec.Volumes[0], "")
 			if err != nil || !isMountPoint(at.Path) {
 				t.Fatalf("%+v, %v", at, err)
@@ -107,9 +99,7 @@ func TestADiskGetsItsFileSystemOnce(t *testing.T) {
 // replaceProgram makes a script of the shell the program of this name.
 func replaceProgram(t *testing.T, dir, name, script string) {
 	t.Helper()
-	if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+script+"\n"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\n"+script+"\n"), 0o700))
 	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
 }
 
@@ -129,16 +119,9 @@ func TestV13_ADiskWithUnknownDataIsNotFormatted(t *testing.T) {
 	dir := needsMount(t)
 	device, file := newDisk(t, dir)
 	before := bytes.Repeat([]byte("row\n"), 1024)
-	f, err := os.OpenFile(device, os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := f.WriteAt(before, 512<<10); err != nil {
-		t.Fatal(err)
-	}
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(os.OpenFile(device, os.O_WRONLY, 0))(t)
+	must.Get(f.WriteAt(before, 512<<10))(t)
+	must.Do(t, f.Close())
 	m := manage(t, csi.Config{Root: filepath.Join(dir, "root"), Objects: csi.Static([]*v1.PersistentVolume{localVolume(device)}, []*v1.PersistentVolumeClaim{claim("data", "disk-1")})})
 	pod := podOf("a", "data")
 	if err := m.SetUp(t.Context(), pod, &pod.Spec.Volumes[0], ""); err == nil || !strings.Contains(err.Error(), "is not empty") {
@@ -169,9 +152,7 @@ func TestADiskIsExpanded(t *testing.T) {
 func TestADirectoryIsExpandedByItsOperator(t *testing.T) {
 	dir := needsMount(t)
 	disk := filepath.Join(dir, "disk")
-	if err := os.Mkdir(disk, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(disk, 0o755))
 	expandVolume(t, dir, disk)
 }
 
@@ -220,9 +201,7 @@ func expandVolume(t *testing.T, dir, path string) {
 		Expansions: written,
 	})
 	pod := podOf("a", "data")
-	if err := m.SetUp(t.Context(), pod, &pod.Spec.Volumes[0], ""); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, m.SetUp(t.Context(), pod, &pod.Spec.Volumes[0], ""))
 	select {
 	case size := <-written:
 		if size != 48<<20 {
@@ -245,10 +224,7 @@ func TestV13_DisksThatAreRefused(t *testing.T) {
 		t.Helper()
 		pv := localVolume(device)
 		change(pv)
-		before, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		before := must.Get(os.ReadFile(file))(t)
 		m := manage(t, csi.Config{Root: filepath.Join(dir, "root-"+uid), Objects: csi.Static([]*v1.PersistentVolume{pv}, []*v1.PersistentVolumeClaim{claim("data", "disk-1")})})
 		pod := podOf(uid, "data")
 		if err := m.SetUp(t.Context(), pod, &pod.Spec.Volumes[0], ""); err == nil || !strings.Contains(err.Error(), want) {
@@ -278,10 +254,7 @@ func TestMkfsGoesOnWhenTheAgentEnds(t *testing.T) {
 	device, _ := newDisk(t, dir)
 	begun, ended, done := filepath.Join(dir, "begun"), filepath.Join(dir, "ended"), filepath.Join(dir, "done")
 	replaceProgram(t, dir, "mkfs.ext4", ": > "+begun+"; until [ -e "+ended+" ]; do sleep 0.1; done; : > "+done)
-	m, err := csi.New(csi.Config{Root: filepath.Join(dir, "root"), Objects: csi.Static([]*v1.PersistentVolume{localVolume(device)}, []*v1.PersistentVolumeClaim{claim("data", "disk-1")})})
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := must.Get(csi.New(csi.Config{Root: filepath.Join(dir, "root"), Objects: csi.Static([]*v1.PersistentVolume{localVolume(device)}, []*v1.PersistentVolumeClaim{claim("data", "disk-1")})}))(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	running.Go(func() { _ = m.Run(ctx) })
@@ -290,9 +263,7 @@ func TestMkfsGoesOnWhenTheAgentEnds(t *testing.T) {
 	await(t, begun)
 	cancel()
 	running.Wait()
-	if err := os.WriteFile(ended, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(ended, nil, 0o600))
 	await(t, done)
 }
 
@@ -325,9 +296,7 @@ func TestAReadOnlyDiskIsNotRepaired(t *testing.T) {
 		})
 		pod := podOf("a", "data")
 		pod.Spec.Volumes[0].PersistentVolumeClaim.ReadOnly = readOnly
-		if err := m.SetUp(t.Context(), pod, &pod.Spec.Volumes[0], ""); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, m.SetUp(t.Context(), pod, &pod.Spec.Volumes[0], ""))
 		if _, err := os.Stat(calls); os.IsNotExist(err) != readOnly {
 			t.Errorf("read-only %t: %v", readOnly, err)
 		}
@@ -343,9 +312,7 @@ func TestV13_ALinkThatMoves(t *testing.T) {
 	dir, other := needsMount(t), t.TempDir()
 	device, _ := newDisk(t, dir)
 	link, calls := filepath.Join(dir, "by-id"), filepath.Join(dir, "calls")
-	if err := os.Symlink(device, link); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Symlink(device, link))
 	replaceProgram(t, dir, "blkid", "ln -sfn "+other+" "+link+"; exit 2")
 	replaceProgram(t, dir, "mkfs.ext4", `echo "$@" > `+calls+"; exit 1")
 	m := manage(t, csi.Config{Root: filepath.Join(dir, "root"), Objects: csi.Static([]*v1.PersistentVolume{localVolume(link)}, []*v1.PersistentVolumeClaim{claim("data", "disk-1")})})

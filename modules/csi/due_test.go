@@ -7,14 +7,13 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // Few sockets are called at a time. New sockets come first, then those whose last call was longest ago.
 func TestNewSocketsAreAskedFirst(t *testing.T) {
-	info, err := os.Stat(".")
-	if err != nil {
-		t.Fatal(err)
-	}
+	info := must.Get(os.Stat("."))(t)
 	now := time.Now()
 	r := &registry{sockets: map[string]fs.FileInfo{"registered": info}, calling: map[string]fs.FileInfo{"asked": info}, lastTry: map[string]time.Time{"early": now}}
 	sockets := map[string]fs.FileInfo{"registered": info, "asked": info, "early": info, "new": info}

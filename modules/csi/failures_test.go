@@ -18,6 +18,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podsync/podsync/modules/csi/csitest"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 func (n *node) countCalls(method string) (count int) {
@@ -189,14 +190,9 @@ func TestV10_AfterARebootVolumesAreMountedAgain(t *testing.T) {
 		n.mustSetUp(podOf("a", "data"))
 		n.kill()
 		records, _ := filepath.Glob(filepath.Join(n.root, "csi/*.json"))
-		text, err := os.ReadFile(records[0])
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(records[0]))(t)
 		_, rest, _ := strings.Cut(string(text), `"Source"`)
-		if err := os.WriteFile(records[0], []byte(`{"Boot":"another","Source"`+rest), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(records[0], []byte(`{"Boot":"another","Source"`+rest), 0o600))
 		n.start()
 		n.mustSetUp(podOf("a", "data"))
 		if stages, publishes := n.countCalls("NodeStage"), n.countCalls("NodePublish"); stages != 2 || publishes != 2 {
@@ -251,9 +247,7 @@ func TestV12_APodThatOnlyWaitedGetsNoVolumeLater(t *testing.T) {
 func TestV11_KilledAtAnyMoment(t *testing.T) {
 	seeds := uint64(30)
 	if text := os.Getenv("PODSYNC_CSI_SEEDS"); text != "" {
-		if _, err := fmt.Sscan(text, &seeds); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(fmt.Sscan(text, &seeds))(t)
 	}
 	for seed := range seeds {
 		synctest.Test(t, func(t *testing.T) { randomLife(t, seed) })

@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // While a container swaps files during setOwnership, no file gets the mode of another one: none becomes setuid.
@@ -19,24 +21,12 @@ func TestGroupIsGivenWhileFilesAreSwapped(t *testing.T) {
 	}
 	dir := t.TempDir()
 	setuid, plain, third := filepath.Join(dir, "a"), filepath.Join(dir, "b"), filepath.Join(dir, "c")
-	err := errors.Join(os.WriteFile(setuid, nil, 0o600), os.WriteFile(plain, nil, 0o600), os.Chmod(setuid, fs.ModeSetuid|0o755), os.Chmod(plain, 0o755))
-	if err != nil {
-		t.Fatal(err)
-	}
-	watched, err := os.Open(plain)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.WriteFile(setuid, nil, 0o600), os.WriteFile(plain, nil, 0o600), os.Chmod(setuid, fs.ModeSetuid|0o755), os.Chmod(plain, 0o755)))
+	watched := must.Get(os.Open(plain))(t)
 	defer watched.Close()
-	other, err := os.Open(setuid)
-	if err != nil {
-		t.Fatal(err)
-	}
+	other := must.Get(os.Open(setuid))(t)
 	defer other.Close()
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := must.Get(os.OpenRoot(dir))(t)
 	defer root.Close()
 	var done atomic.Bool
 	swapped := make(chan error)
@@ -76,17 +66,9 @@ func TestGroupIsGivenWhileADirectoryIsSwapped(t *testing.T) {
 	}
 	dir := t.TempDir()
 	swapped, fifo, third := filepath.Join(dir, "d"), filepath.Join(dir, "fifo"), filepath.Join(dir, "third")
-	if err := errors.Join(os.Mkdir(swapped, 0o700), syscall.Mkfifo(fifo, 0o600)); err != nil {
-		t.Fatal(err)
-	}
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	mount, err := mountOf(root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.Mkdir(swapped, 0o700), syscall.Mkfifo(fifo, 0o600)))
+	root := must.Get(os.OpenRoot(dir))(t)
+	mount := must.Get(mountOf(root))(t)
 	var done atomic.Bool
 	var running sync.WaitGroup
 	running.Go(func() {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/podsync/podsync/modules/csi"
 	"github.com/podsync/podsync/modules/csi/csitest"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // V15: several PersistentVolumes may have one handle. Each pod has the volume in the directory of its own PersistentVolume,
@@ -125,9 +126,7 @@ func TestV15_OnePodWithTwoClaimsOfAVolume(t *testing.T) {
 		p := podOf("p", "a")
 		p.Spec.Volumes = append(p.Spec.Volumes, v1.Volume{Name: "again", VolumeSource: v1.VolumeSource{PersistentVolumeClaim: &v1.PersistentVolumeClaimVolumeSource{ClaimName: "b"}}})
 		for i := range p.Spec.Volumes {
-			if err := n.m.SetUp(t.Context(), p, &p.Spec.Volumes[i], n.dir(p)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, n.m.SetUp(t.Context(), p, &p.Spec.Volumes[i], n.dir(p)))
 		}
 		for i := range p.Spec.Volumes {
 			at, err := n.m.Locate(p, &p.Spec.Volumes[i], n.dir(p))

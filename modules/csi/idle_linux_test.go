@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/modules/csi/csitest"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // The volumes of running pods cause no call to the driver in an hour. If the driver can expand volumes, each claim is read
@@ -22,9 +23,7 @@ import (
 func TestIdleVolumesCauseNoCalls(t *testing.T) {
 	pods := int64(50)
 	if text := os.Getenv("PODSYNC_CSI_VOLUMES"); text != "" {
-		if _, err := fmt.Sscan(text, &pods); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(fmt.Sscan(text, &pods))(t)
 	}
 	for _, test := range []struct {
 		config csitest.Config
@@ -69,8 +68,6 @@ func TestIdleVolumesCauseNoCalls(t *testing.T) {
 func processorTime(t *testing.T) time.Duration {
 	t.Helper()
 	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/podsync/podsync/modules/csi"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/runtime/hostfs/mounts"
 	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/agent"
@@ -117,9 +118,7 @@ func (k *killable) start() {
 	k.cmd = exec.Command(os.Args[0])
 	k.cmd.Env = append(os.Environ(), role+"="+k.role, "PODSYNC_CSI_DIR="+k.dir)
 	k.cmd.Stderr = os.Stderr
-	if err := k.cmd.Start(); err != nil {
-		k.t.Fatal(err)
-	}
+	must.Do(k.t, k.cmd.Start())
 }
 
 func (k *killable) kill() {
@@ -136,29 +135,18 @@ const manifest = `{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": %q, "
 func TestV11_KilledWithRealMounts(t *testing.T) {
 	dir := needsMount(t)
 	for _, d := range []string{"manifests", "disk", "folders/handle-of-pv", "root"} {
-		if err := os.MkdirAll(filepath.Join(dir, d), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Join(dir, d), 0o755))
 	}
 	data := []string{filepath.Join(dir, "disk/rows"), filepath.Join(dir, "folders/handle-of-pv/rows")}
 	for _, path := range data {
-		if err := os.WriteFile(path, []byte("precious"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte("precious"), 0o600))
 	}
-	node, err := critest.New(critest.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	node := must.Get(critest.New(critest.Config{}))(t)
 	defer node.Close()
-	if _, err := node.Listen(filepath.Join(dir, "cri.sock")); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(node.Listen(filepath.Join(dir, "cri.sock")))(t)
 	rounds := 3
 	if text := os.Getenv("PODSYNC_CSI_ROUNDS"); text != "" {
-		if _, err := fmt.Sscan(text, &rounds); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(fmt.Sscan(text, &rounds))(t)
 	}
 	c := chaos{t: t, dir: dir, node: node, rng: rand.New(rand.NewPCG(1, 1)), agent: &killable{t: t, role: "agent", dir: dir}, driver: &killable{t: t, role: "driver", dir: dir}}
 	c.agent.start()

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/modules/csi/csitest"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // A whole agent with pods that come and go lives through faults of its driver and its API server, and dies before or
@@ -27,9 +28,7 @@ import (
 func TestRandomLives(t *testing.T) {
 	lives := uint64(6)
 	if text := os.Getenv("PODSYNC_CSI_LIVES"); text != "" {
-		if _, err := fmt.Sscan(text, &lives); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(fmt.Sscan(text, &lives))(t)
 	}
 	for seed := range lives {
 		rng := rand.New(rand.NewPCG(seed, 11))

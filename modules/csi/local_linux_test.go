@@ -11,6 +11,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podsync/podsync/modules/csi"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // A PersistentVolume that has replaced one with the same name has another path. A pod does not get the directory of the
@@ -32,24 +33,18 @@ func TestV14_AVolumeWithTheNameOfAnother(t *testing.T) {
 	}})
 	use := func(disk string, pod *v1.Pod) error {
 		current = disk
-		if err := os.MkdirAll(filepath.Join(dir, disk), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Join(dir, disk), 0o755))
 		return m.SetUp(t.Context(), pod, &pod.Spec.Volumes[0], "")
 	}
 	first, second := podOf("a", "data"), podOf("b", "data")
-	if err := use("old", first); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, use("old", first))
 	if err := use("new", second); err == nil || !strings.Contains(err.Error(), "is still mounted from "+filepath.Join(dir, "old")) {
 		t.Errorf("the second pod: %v, want an error that names the path", err)
 	}
 	if err := use("new", first); err != nil || !mountedFrom(t, dir, "a", "old") {
 		t.Errorf("the first pod: %v, want that it keeps its volume", err)
 	}
-	if err := m.TearDown(t.Context(), "a", ""); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, m.TearDown(t.Context(), "a", ""))
 	awaitPlan(t, m, "") // the volume is unstaged
 	if err := use("new", second); err != nil || !mountedFrom(t, dir, "b", "new") {
 		t.Errorf("after the first pod: %v, want the new path", err)
@@ -64,13 +59,9 @@ func TestV14_AMountOfAnotherDirectory(t *testing.T) {
 	dir := needsMount(t)
 	other, disk, target := filepath.Join(dir, "other"), filepath.Join(dir, "disk"), filepath.Join(dir, "root/pods/a/volumes/kubernetes.io~local-volume/disk-1")
 	for _, path := range []string{other, disk, target} {
-		if err := os.MkdirAll(path, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(path, 0o755))
 	}
-	if err := syscall.Mount(other, target, "", syscall.MS_BIND, ""); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Mount(other, target, "", syscall.MS_BIND, ""))
 	m := manage(t, csi.Config{Root: filepath.Join(dir, "root"), Objects: csi.Static([]*v1.PersistentVolume{localVolume(disk)}, []*v1.PersistentVolumeClaim{claim("data", "disk-1")})})
 	pod := podOf("a", "data")
 	if err := m.SetUp(t.Context(), pod, &pod.Spec.Volumes[0], ""); err == nil || !strings.Contains(err.Error(), "another directory than "+disk) {

@@ -24,6 +24,7 @@ import (
 	"github.com/podsync/podsync/modules/csi/csitest"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/syncpod"
 	nodeagent "github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/source"
@@ -159,18 +160,12 @@ func (m *machine) run() {
 	m.t.Helper()
 	m.stop()
 	m.start()
-	conn, err := m.rt.Dial()
-	if err != nil {
-		m.t.Fatal(err)
-	}
+	conn := must.Get(m.rt.Dial())(m.t)
 	m.pods = source.NewPush()
-	agent, err := nodeagent.New(nodeagent.Config{
+	agent := must.Get(nodeagent.New(nodeagent.Config{
 		Client: cri.NewClient(conn), Sources: []source.Source{m.pods}, Root: m.root, NoEviction: true,
 		Sync: syncpod.Config{Extensions: syncpod.Extensions{Volumes: m.m}, Node: syncpod.Node{LogsRoot: filepath.Join(m.root, "logs")}, RuntimeName: "critest"},
-	})
-	if err != nil {
-		m.t.Fatal(err)
-	}
+	}))(m.t)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- agent.Run(ctx) }()
@@ -199,9 +194,7 @@ func (m *machine) want() {
 	m.t.Helper()
 	known := maps.Clone(m.wanted)
 	m.known.Store(&known)
-	if err := m.pods.Set(slices.Collect(maps.Values(m.wanted))...); err != nil {
-		m.t.Fatal(err)
-	}
+	must.Do(m.t, m.pods.Set(slices.Collect(maps.Values(m.wanted))...))
 }
 
 func (m *machine) add(pod *v1.Pod) { m.wanted[pod.UID] = pod; m.want() }
@@ -300,9 +293,7 @@ func TestNodeThatReturnsWithoutItsPods(t *testing.T) {
 			m.stop()
 			if reboots {
 				for _, p := range m.rt.Processes() {
-					if err := m.rt.ExitContainer(p.ContainerID, critest.Exit{Code: 137}); err != nil {
-						t.Fatal(err)
-					}
+					must.Do(t, m.rt.ExitContainer(p.ContainerID, critest.Exit{Code: 137}))
 				}
 			}
 			time.Sleep(time.Hour)

@@ -24,6 +24,7 @@ import (
 
 	"github.com/podsync/podsync/modules/csi"
 	"github.com/podsync/podsync/modules/csi/csitest"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	podvolume "github.com/podsync/podsync/syncpod/volume"
 )
 
@@ -65,10 +66,7 @@ func (n *node) start() *node {
 		n.kill()
 	}
 	n.config.Root, n.config.Objects = n.root, n.objects
-	m, err := csi.New(n.config)
-	if err != nil {
-		n.t.Fatal(err)
-	}
+	m := must.Get(csi.New(n.config))(n.t)
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() {
@@ -83,24 +81,18 @@ func (n *node) start() *node {
 func (n *node) dir(pod *v1.Pod) string { return filepath.Join(n.root, "pods", string(pod.UID)) }
 
 func (n *node) setUp(ctx context.Context, pod *v1.Pod) error {
-	if err := os.MkdirAll(n.dir(pod), 0o750); err != nil {
-		n.t.Fatal(err)
-	}
+	must.Do(n.t, os.MkdirAll(n.dir(pod), 0o750))
 	return n.m.SetUp(ctx, pod, &pod.Spec.Volumes[0], n.dir(pod))
 }
 
 func (n *node) mustSetUp(pod *v1.Pod) {
 	n.t.Helper()
-	if err := n.setUp(n.t.Context(), pod); err != nil {
-		n.t.Fatal(err)
-	}
+	must.Do(n.t, n.setUp(n.t.Context(), pod))
 }
 
 func (n *node) mustTearDown(pod *v1.Pod) {
 	n.t.Helper()
-	if err := n.m.TearDown(n.t.Context(), pod.UID, n.dir(pod)); err != nil {
-		n.t.Fatal(err)
-	}
+	must.Do(n.t, n.m.TearDown(n.t.Context(), pod.UID, n.dir(pod)))
 }
 
 // settle waits until all work has ended.

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/modules/csi"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/runtime/hostfs/mounts"
 	"github.com/podsync/podsync/syncpod/source"
 )
@@ -29,16 +30,11 @@ func isMountPoint(path string) bool {
 // mounted in it.
 func needsMount(t *testing.T) string {
 	t.Helper()
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := must.Get(filepath.EvalSymlinks(t.TempDir()))(t)
 	if err := syscall.Mount(dir, dir, "", syscall.MS_BIND, ""); err != nil {
 		t.Skipf("needs root and the right to mount: %v", err)
 	}
-	if err := syscall.Unmount(dir, 0); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Unmount(dir, 0))
 	t.Cleanup(func() { // TempDir would delete the files in mounts that a failed test leaves
 		points, _ := mounts.Below(dir)
 		for _, point := range points {
@@ -58,9 +54,7 @@ func TestExamples(t *testing.T) {
 		},
 		"local disk": func(dir string) (*v1.PersistentVolume, string, string) {
 			disk := filepath.Join(dir, "ssd1")
-			if err := os.Mkdir(disk, 0o755); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.Mkdir(disk, 0o755))
 			return localVolume(disk), disk, ""
 		},
 	} {
@@ -122,18 +116,14 @@ func onAgent(t *testing.T, pv *v1.PersistentVolume, uid types.UID, root, drive s
 		}
 	})
 	running.Go(func() { _ = agent.Run(ctx) })
-	if err := pods.Set(database(uid)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, pods.Set(database(uid)))
 	for s := range statuses {
 		if s.Phase == v1.PodRunning {
 			break
 		}
 	}
 	f()
-	if err := pods.Set(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, pods.Set())
 	for dir := filepath.Join(root, "pods", string(uid)); ; time.Sleep(10 * time.Millisecond) {
 		if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) {
 			break
@@ -146,13 +136,8 @@ func onAgent(t *testing.T, pv *v1.PersistentVolume, uid types.UID, root, drive s
 func TestV10_ALostMountIsMadeAgain(t *testing.T) {
 	dir := needsMount(t)
 	disk := filepath.Join(dir, "disk")
-	if err := os.Mkdir(disk, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	m, err := csi.New(csi.Config{Root: filepath.Join(dir, "root"), Objects: csi.Static([]*v1.PersistentVolume{localVolume(disk)}, []*v1.PersistentVolumeClaim{claim("data", "disk-1")})})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(disk, 0o755))
+	m := must.Get(csi.New(csi.Config{Root: filepath.Join(dir, "root"), Objects: csi.Static([]*v1.PersistentVolume{localVolume(disk)}, []*v1.PersistentVolumeClaim{claim("data", "disk-1")})}))(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	running.Go(func() { _ = m.Run(ctx) })
@@ -164,14 +149,10 @@ func TestV10_ALostMountIsMadeAgain(t *testing.T) {
 		if err := m.SetUp(ctx, pod, &pod.Spec.Volumes[0], ""); err != nil || !isMountPoint(target) {
 			t.Fatalf("%v; mounted: %t", err, isMountPoint(target))
 		}
-		if err := syscall.Unmount(target, 0); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, syscall.Unmount(target, 0))
 	}
 	stray := filepath.Join(target, "written-below-the-mount")
-	if err := os.WriteFile(stray, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(stray, nil, 0o600))
 	if err := m.TearDown(ctx, "a", ""); err == nil {
 		t.Error("the directory may be removed")
 	}
@@ -184,14 +165,8 @@ func TestV10_ALostMountIsMadeAgain(t *testing.T) {
 func TestFSGroup(t *testing.T) {
 	dir := needsMount(t)
 	disk, outside := filepath.Join(dir, "disk"), filepath.Join(dir, "outside")
-	err := errors.Join(os.MkdirAll(filepath.Join(disk, "a/b"), 0o700), os.WriteFile(filepath.Join(disk, "a/b/file"), nil, 0o600), os.WriteFile(outside, nil, 0o600), os.Symlink(outside, filepath.Join(disk, "link")))
-	if err != nil {
-		t.Fatal(err)
-	}
-	m, err := csi.New(csi.Config{Root: filepath.Join(dir, "root"), Objects: csi.Static([]*v1.PersistentVolume{localVolume(disk)}, []*v1.PersistentVolumeClaim{claim("data", "disk-1")})})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.MkdirAll(filepath.Join(disk, "a/b"), 0o700), os.WriteFile(filepath.Join(disk, "a/b/file"), nil, 0o600), os.WriteFile(outside, nil, 0o600), os.Symlink(outside, filepath.Join(disk, "link"))))
+	m := must.Get(csi.New(csi.Config{Root: filepath.Join(dir, "root"), Objects: csi.Static([]*v1.PersistentVolume{localVolume(disk)}, []*v1.PersistentVolumeClaim{claim("data", "disk-1")})}))(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	running.Go(func() { _ = m.Run(ctx) })
@@ -199,14 +174,9 @@ func TestFSGroup(t *testing.T) {
 	defer cancel()
 	pod, group := podOf("a", "data"), int64(4711)
 	pod.Spec.SecurityContext = &v1.PodSecurityContext{FSGroup: &group}
-	if err := m.SetUp(ctx, pod, &pod.Spec.Volumes[0], ""); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, m.SetUp(ctx, pod, &pod.Spec.Volumes[0], ""))
 	for path, want := range map[string]os.FileMode{"": 0o2770, "a": 0o2770, "a/b": 0o2770, "a/b/file": 0o660} {
-		info, err := os.Stat(filepath.Join(disk, path))
-		if err != nil {
-			t.Fatal(err)
-		}
+		info := must.Get(os.Stat(filepath.Join(disk, path)))(t)
 		stat := info.Sys().(*syscall.Stat_t)
 		if stat.Gid != 4711 || os.FileMode(stat.Mode&0o7777)&want != want {
 			t.Errorf("%q: group %d, mode %o, want 4711 and at least %o", path, stat.Gid, stat.Mode&0o7777, want)

@@ -15,6 +15,7 @@ import (
 	registerapi "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
 
 	"github.com/podsync/podsync/modules/csi"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // A registrant is a plugin at a socket in the registry. answers receives the agent's answers to its registration.
@@ -46,10 +47,7 @@ func (r *registrant) NodeGetCapabilities(context.Context, *csipb.NodeGetCapabili
 // listen serves a plugin at a socket until the returned function is called.
 func (r *registrant) listen(t *testing.T, socket string) (stop func()) {
 	t.Helper()
-	listener, err := net.Listen("unix", socket)
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := must.Get(net.Listen("unix", socket))(t)
 	server := grpc.NewServer()
 	csipb.RegisterNodeServer(server, r)
 	registerapi.RegisterRegistrationServer(server, r)
@@ -61,18 +59,10 @@ func (r *registrant) listen(t *testing.T, socket string) (stop func()) {
 // newRegistry runs a Manager. The path of its root directory is short enough for Unix sockets.
 func newRegistry(t *testing.T) (*csi.Manager, string) {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "csi")
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := must.Get(os.MkdirTemp("", "csi"))(t)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	m, err := csi.New(csi.Config{Root: filepath.Join(dir, "root")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.MkdirAll(filepath.Join(dir, "root/plugins_registry"), 0o750); err != nil {
-		t.Fatal(err)
-	}
+	m := must.Get(csi.New(csi.Config{Root: filepath.Join(dir, "root")}))(t)
+	must.Do(t, os.MkdirAll(filepath.Join(dir, "root/plugins_registry"), 0o750))
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() { defer close(ended); _ = m.Run(ctx) }()
@@ -114,12 +104,8 @@ func TestHostileRegistrations(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m, dir := newRegistry(t)
 			elsewhere, link, file := filepath.Join(dir, "else.sock"), filepath.Join(dir, "root/link.sock"), filepath.Join(dir, "root/file")
-			if err := os.Symlink(elsewhere, link); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(file, nil, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.Symlink(elsewhere, link))
+			must.Do(t, os.WriteFile(file, nil, 0o600))
 			r.answers = make(chan *registerapi.RegistrationStatus, 10)
 			r.info.Type = registerapi.CSIPlugin
 			r.info.Endpoint = strings.NewReplacer("ELSEWHERE", elsewhere, "LINK", link, "FILE", file).Replace(r.info.Endpoint)
@@ -145,10 +131,7 @@ func TestHostileRegistrations(t *testing.T) {
 func TestSilentSocketsDelayNoDriver(t *testing.T) {
 	_, dir := newRegistry(t)
 	for i := range 4 {
-		listener, err := net.Listen("unix", filepath.Join(dir, "root/plugins_registry", fmt.Sprintf("a%d.sock", i)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		listener := must.Get(net.Listen("unix", filepath.Join(dir, "root/plugins_registry", fmt.Sprintf("a%d.sock", i))))(t)
 		t.Cleanup(func() { listener.Close() })
 	}
 	r := &registrant{info: &registerapi.PluginInfo{Type: registerapi.CSIPlugin, Name: "d.example.com", SupportedVersions: []string{"1.0.0"}},

@@ -6,6 +6,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // V14: a volume that may be mounted keeps its path and its mode, and no pod waits for a volume whose PersistentVolume was
@@ -16,10 +18,7 @@ func TestV14_ReplacedWhileAPodWaits(t *testing.T) {
 		"mode": {Plugin: localPlugin, Name: "disk-1", Path: "/old", Block: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m, err := New(Config{Root: t.TempDir(), Objects: Static(nil, nil)})
-			if err != nil {
-				t.Fatal(err)
-			}
+			m := must.Get(New(Config{Root: t.TempDir(), Objects: Static(nil, nil)}))(t)
 			old := source{Plugin: localPlugin, Name: "disk-1", Path: "/old"}
 			e := newEntry(&record{Source: old, Staged: Uncertain, Pods: map[types.UID]*use{"has": {Published: Present}, "waits": {}}})
 			m.volumes[old.id()] = e

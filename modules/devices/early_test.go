@@ -6,6 +6,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	pluginapi "k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
+
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // Choose allocates the devices of a container before the container starts, and the status then shows their health. It
@@ -17,7 +19,7 @@ func TestDevicesAreChosenEarly(t *testing.T) {
 	p.start("a", "b!")
 	r.counts(card, 2, 1)
 	pod, other := podOf("web", map[string]int64{card: 1}), podOf("other", map[string]int64{card: 1})
-	must(t, r.Choose(t.Context(), pod, containerOf(pod, "app")))
+	must.Do(t, r.Choose(t.Context(), pod, containerOf(pod, "app")))
 	want := map[string][]v1.ResourceStatus{"app": {{Name: card, Resources: []v1.ResourceHealth{{ResourceID: "a", Health: v1.ResourceHealthStatusHealthy}}}}}
 	if got := r.Devices(pod); !reflect.DeepEqual(got, want) {
 		t.Errorf("devices are %v, want %v", got, want)
@@ -34,7 +36,7 @@ func TestDevicesAreChosenEarly(t *testing.T) {
 		t.Errorf("a device of another container was allocated: %v, %v", r.Devices(other), err)
 	}
 	none := podOf("none", nil)
-	must(t, r.Choose(t.Context(), none, containerOf(none, "app")))
+	must.Do(t, r.Choose(t.Context(), none, containerOf(none, "app")))
 	if kept, err := r.KeptPods(); err != nil || len(kept) != 1 {
 		t.Errorf("KeptPods: %v, %v", kept, err)
 	}
@@ -46,7 +48,7 @@ func TestPluginThatReportsNothing(t *testing.T) {
 	p := r.plugin(card)
 	p.serve()
 	close(p.closing)
-	must(t, p.register(pluginapi.Version))
+	must.Do(t, p.register(pluginapi.Version))
 	r.counts(card, 0, 0)
 	r.refused(podOf("web", map[string]int64{card: 1}), "app", card)
 }

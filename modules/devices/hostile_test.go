@@ -20,6 +20,7 @@ import (
 	pluginapi "k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
 
 	"github.com/podsync/podsync/modules/devices/internal/ledger"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // A plugin chooses the texts of its errors. The agent truncates them where it repeats them, and does not receive very
@@ -64,9 +65,7 @@ func TestRegistrationsAreBounded(t *testing.T) {
 		return err
 	}
 	for i := range maxResources {
-		if err := register(card + strconv.Itoa(i)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, register(card+strconv.Itoa(i)))
 	}
 	if err := register(card); err == nil || !strings.Contains(err.Error(), "there are 256 resources already") {
 		t.Errorf("resource %d: %v", maxResources+1, err)
@@ -74,8 +73,7 @@ func TestRegistrationsAreBounded(t *testing.T) {
 	if err := register(card + "0"); err != nil {
 		t.Errorf("a resource that is registered already: %v", err)
 	}
-	m, err := New(Config{State: t.TempDir(), Directory: r.dir, Log: funcr.New(func(_, line string) { t.Errorf("a line in the log: %s", line) }, funcr.Options{})})
-	must(t, err)
+	m := must.Get(New(Config{State: t.TempDir(), Directory: r.dir, Log: funcr.New(func(_, line string) { t.Errorf("a line in the log: %s", line) }, funcr.Options{})}))(t)
 	if !m.registrations.AllowN(time.Now(), registrationBurst) {
 		t.Errorf("the limit is below %d registrations at once", registrationBurst)
 	}
@@ -110,8 +108,7 @@ func (r *restless) Recv() (*pluginapi.ListAndWatchResponse, error) {
 func TestEndlessReportsAreRead(t *testing.T) {
 	state, directory := t.TempDir(), t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		m, err := New(Config{State: state, Directory: directory})
-		must(t, err)
+		m := must.Get(New(Config{State: state, Directory: directory}))(t)
 		endless := &restless{}
 		p := &plugin{resource: card, api: endless}
 		m.plugins[card] = p
@@ -152,8 +149,7 @@ func (l countedListener) Accept() (net.Conn, error) {
 func TestReportsThatAreNotReadWait(t *testing.T) {
 	r := newRig(t)
 	p := r.plugin(card)
-	listener, err := net.Listen("unix", filepath.Join(r.dir, p.endpoint))
-	must(t, err)
+	listener := must.Get(net.Listen("unix", filepath.Join(r.dir, p.endpoint)))(t)
 	sent, server := &atomic.Int64{}, grpc.NewServer()
 	p.reports = make(chan []*pluginapi.Device, 100)
 	for range cap(p.reports) {
@@ -162,11 +158,9 @@ func TestReportsThatAreNotReadWait(t *testing.T) {
 	pluginapi.RegisterDevicePluginServer(server, p)
 	go func() { _ = server.Serve(countedListener{listener, sent}) }()
 	t.Cleanup(server.Stop)
-	dialed, err := r.dial(t.Context(), card, filepath.Join(r.dir, p.endpoint))
-	must(t, err)
+	dialed := must.Get(r.dial(t.Context(), card, filepath.Join(r.dir, p.endpoint)))(t)
 	defer dialed.conn.Close()
-	_, err = dialed.api.ListAndWatch(t.Context(), &pluginapi.Empty{})
-	must(t, err)
+	must.Get(dialed.api.ListAndWatch(t.Context(), &pluginapi.Empty{}))(t)
 	eventually(t, "the window is full", func() bool { return sent.Load() >= window })
 	time.Sleep(200 * time.Millisecond) // a window that grows does so in a round trip
 	if got := sent.Load(); got > window+maxHeaders {
@@ -177,8 +171,7 @@ func TestReportsThatAreNotReadWait(t *testing.T) {
 // The manager ignores the devices of a report that exceed the limit, and writes one line to the log for all of them.
 func TestReportsAreBounded(t *testing.T) {
 	lines := 0
-	m, err := New(Config{State: t.TempDir(), Directory: t.TempDir(), Log: funcr.New(func(_, _ string) { lines++ }, funcr.Options{})})
-	must(t, err)
+	m := must.Get(New(Config{State: t.TempDir(), Directory: t.TempDir(), Log: funcr.New(func(_, _ string) { lines++ }, funcr.Options{})}))(t)
 	p := &plugin{resource: card}
 	m.plugins[card] = p
 	devices := make([]*pluginapi.Device, 100, 100+2*maxDevices)
@@ -245,8 +238,7 @@ func (rawCodec) Unmarshal([]byte, any) error   { return nil }
 func (r *rig) serveRaw(resource string, report []byte) {
 	r.t.Helper()
 	p := r.plugin(resource)
-	listener, err := net.Listen("unix", filepath.Join(r.dir, p.endpoint))
-	must(r.t, err)
+	listener := must.Get(net.Listen("unix", filepath.Join(r.dir, p.endpoint)))(r.t)
 	server := grpc.NewServer(grpc.ForceServerCodec(rawCodec{}), grpc.UnknownServiceHandler(func(_ any, stream grpc.ServerStream) error {
 		if method, _ := grpc.MethodFromServerStream(stream); strings.HasSuffix(method, "/GetDevicePluginOptions") {
 			return stream.SendMsg([]byte{})
@@ -259,7 +251,7 @@ func (r *rig) serveRaw(resource string, report []byte) {
 	}))
 	go func() { _ = server.Serve(listener) }()
 	r.t.Cleanup(server.Stop)
-	must(r.t, p.register(pluginapi.Version))
+	must.Do(r.t, p.register(pluginapi.Version))
 }
 
 // Plugins whose reports are not UTF-8, no message or too large are disconnected. Devices with long IDs are left out. A plugin that

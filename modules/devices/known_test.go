@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // A file that would be too large to be read again is not written: the error names the resource with too many devices, and
@@ -23,9 +25,7 @@ func TestNoMoreIsRememberedThanCanBeRead(t *testing.T) {
 		t.Fatalf("%d bytes, %v", len(text), err)
 	}
 	f := knownFile{path: filepath.Join(t.TempDir(), "resources.json")}
-	if err := f.replace(text); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, f.replace(text))
 	if got, err := f.read(); err != nil || len(got["vendor.example/many"]) != 1<<14 {
 		t.Errorf("%d devices are read, %v", len(got["vendor.example/many"]), err)
 	}

@@ -23,6 +23,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	pluginapi "k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
 	podresources "k8s.io/kubelet/pkg/apis/podresources/v1"
+
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // A hostile client of the pod resources socket opens as many connections as it can, and makes many concurrent calls on
@@ -30,8 +32,7 @@ import (
 func TestCallersOfPodResourcesAreBounded(t *testing.T) {
 	r := newRig(t)
 	path := filepath.Join(r.dir, "pod-resources")
-	listener, err := net.Listen("unix", path)
-	must(t, err)
+	listener := must.Get(net.Listen("unix", path))(t)
 	const calls = callBurst
 	begun, release := make(chan struct{}, calls), make(chan struct{})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -39,8 +40,7 @@ func TestCallersOfPodResourcesAreBounded(t *testing.T) {
 	go func() {
 		ended <- r.ServePodResources(ctx, listener, func() []*v1.Pod { begun <- struct{}{}; <-release; return nil })
 	}()
-	conn, err := grpc.NewClient("unix://"+path, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	must(t, err)
+	conn := must.Get(grpc.NewClient("unix://"+path, grpc.WithTransportCredentials(insecure.NewCredentials())))(t)
 	defer conn.Close()
 	var asking sync.WaitGroup
 	for range calls {
@@ -61,20 +61,19 @@ func TestCallersOfPodResourcesAreBounded(t *testing.T) {
 		t.Errorf("%d calls of one connection run at a time, want %d", maxCalls+len(begun), maxCalls)
 	}
 
-	must(t, open[0].Close())
+	must.Do(t, open[0].Close())
 	connect(t, path, 1)
 	close(release)
 	asking.Wait()
 	cancel()
-	must(t, <-ended)
+	must.Do(t, <-ended)
 }
 
 // connect opens connections that the server keeps. It retries while the server has not noticed yet that an earlier one is closed.
 func connect(t *testing.T, path string, n int) (open []net.Conn) {
 	t.Helper()
 	eventually(t, "the connections are served", func() bool {
-		c, err := net.Dial("unix", path)
-		must(t, err)
+		c := must.Get(net.Dial("unix", path))(t)
 		if _, err := c.Read(make([]byte, 1)); err != nil { // the server sends a byte once it has accepted
 			c.Close()
 			return false
@@ -89,8 +88,7 @@ func connect(t *testing.T, path string, n int) (open []net.Conn) {
 // wantFull checks that the server closes one more connection.
 func wantFull(t *testing.T, path string) {
 	t.Helper()
-	late, err := net.Dial("unix", path)
-	must(t, err)
+	late := must.Get(net.Dial("unix", path))(t)
 	defer late.Close()
 	if n, err := late.Read(make([]byte, 1)); err == nil {
 		t.Errorf("connection %d is served: %d bytes", maxConnections+1, n)
@@ -111,8 +109,7 @@ func TestCallersOfTheRegistrationSocketAreBounded(t *testing.T) {
 		<-release
 	}
 	p.serve()
-	conn, err := grpc.NewClient("unix://"+path, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	must(t, err)
+	conn := must.Get(grpc.NewClient("unix://"+path, grpc.WithTransportCredentials(insecure.NewCredentials())))(t)
 	defer conn.Close()
 	register := func(ctx context.Context, resource string) error {
 		_, err := pluginapi.NewRegistrationClient(conn).Register(ctx, &pluginapi.RegisterRequest{Version: pluginapi.Version, Endpoint: p.endpoint, ResourceName: resource})
@@ -140,7 +137,7 @@ func TestCallersOfTheRegistrationSocketAreBounded(t *testing.T) {
 	if len(begun) > 0 {
 		t.Errorf("%d calls of one connection run at a time, want %d", maxCalls+len(begun), maxCalls)
 	}
-	must(t, open[0].Close())
+	must.Do(t, open[0].Close())
 	connect(t, path, 1)
 	close(release)
 	asking.Wait()
@@ -161,24 +158,23 @@ func TestCallsOfPodResourcesAreLimited(t *testing.T) {
 		ended := make(chan error, 1)
 		go func() { ended <- r.ServePodResources(ctx, listener, func() []*v1.Pod { return nil }) }()
 		dial := func(context.Context, string) (net.Conn, error) { return listener.Dial() }
-		conn, err := grpc.NewClient("passthrough:", grpc.WithContextDialer(dial), grpc.WithTransportCredentials(insecure.NewCredentials()))
-		must(t, err)
+		conn := must.Get(grpc.NewClient("passthrough:", grpc.WithContextDialer(dial), grpc.WithTransportCredentials(insecure.NewCredentials())))(t)
 		client := podresources.NewPodResourcesListerClient(conn)
 		call := func() error {
 			_, err := client.List(t.Context(), &podresources.ListPodResourcesRequest{})
 			return err
 		}
 		for range callBurst {
-			must(t, call())
+			must.Do(t, call())
 		}
 		if err := call(); status.Code(err) != codes.ResourceExhausted || status.Convert(err).Message() != "rejected by rate limit" {
 			t.Errorf("a call beyond the burst: %v, want ResourceExhausted", err)
 		}
 		time.Sleep(time.Second / callRate)
-		must(t, call())
+		must.Do(t, call())
 		conn.Close()
 		cancel()
-		must(t, <-ended)
+		must.Do(t, <-ended)
 		if served != callBurst+1 {
 			t.Errorf("%d calls are reported, want %d", served, callBurst+1)
 		}
@@ -196,18 +192,16 @@ func TestIdleCallersAreDisconnected(t *testing.T) {
 			server := newServer()
 			ended := make(chan error, 1)
 			go func() { ended <- server.Serve(&boundedListener{Listener: listener}) }()
-			conn, err := listener.Dial()
-			must(t, err)
-			_, err = conn.Write([]byte(sent))
-			must(t, err)
+			conn := must.Get(listener.Dial())(t)
+			must.Get(conn.Write([]byte(sent)))(t)
 			begun := time.Now()
-			must(t, conn.SetReadDeadline(begun.Add(time.Hour)))
+			must.Do(t, conn.SetReadDeadline(begun.Add(time.Hour)))
 			if _, err := io.Copy(io.Discard, conn); errors.Is(err, os.ErrDeadlineExceeded) || time.Since(begun) > 3*time.Minute {
 				t.Errorf("a caller that %s is connected for %v: %v", what, time.Since(begun), err)
 			}
 			conn.Close()
 			server.Stop()
-			must(t, <-ended)
+			must.Do(t, <-ended)
 		})
 	}
 }

@@ -19,6 +19,7 @@ import (
 	pluginapi "k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
 
 	"github.com/podsync/podsync/modules/devices/internal/ledger"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/syncpod/device"
 )
 
@@ -69,9 +70,9 @@ func TestContainerIsGivenDevices(t *testing.T) {
 	}
 	other := podOf("other", map[string]int64{card: 1, port: 1})
 	r.refused(other, "app", "requested number of devices unavailable for vendor.test/port. Requested: 1, Available: 0")
-	must(t, r.RemovePod(t.Context(), pod.UID))
+	must.Do(t, r.RemovePod(t.Context(), pod.UID))
 	r.given(other, "app", port, "p")
-	must(t, r.RemovePod(t.Context(), other.UID))
+	must.Do(t, r.RemovePod(t.Context(), other.UID))
 	if left, err := os.ReadDir(filepath.Join(r.state, "pods")); err != nil || len(left) > 0 {
 		t.Errorf("left: %v, %v", left, err)
 	}
@@ -95,10 +96,10 @@ func TestContainerWaitsForDevices(t *testing.T) {
 		then()
 		wg.Wait()
 	}
-	waits(second, func() { must(t, r.RemovePod(t.Context(), first.UID)) })
+	waits(second, func() { must.Do(t, r.RemovePod(t.Context(), first.UID)) })
 	p.server.Stop()
 	r.counts(card, 1, 0)
-	must(t, r.RemovePod(t.Context(), second.UID))
+	must.Do(t, r.RemovePod(t.Context(), second.UID))
 	waits(first, func() { r.plugin(card).start("a") })
 }
 
@@ -131,7 +132,7 @@ func TestHealth(t *testing.T) {
 	p.report("a!", "b") // nothing new
 	p.report("a", "b")
 	is(v1.ResourceHealthStatusHealthy)
-	must(t, r.RemovePod(t.Context(), other.UID))
+	must.Do(t, r.RemovePod(t.Context(), other.UID))
 	p.server.Stop()
 	is(v1.ResourceHealthStatusUnknown)
 	r.counts(card, 2, 0)
@@ -207,7 +208,7 @@ func TestPodAfterARestartWaitsForItsPlugin(t *testing.T) {
 func TestResourcesThatCannotBeWritten(t *testing.T) {
 	r := newRig(t)
 	file := filepath.Join(r.state, "resources.json")
-	must(t, os.MkdirAll(filepath.Join(file, "in-the-way"), 0o700))
+	must.Do(t, os.MkdirAll(filepath.Join(file, "in-the-way"), 0o700))
 	r.plugin(card).start("a")
 	r.counts(card, 1, 1)
 	pod := podOf("web", map[string]int64{card: 1})
@@ -217,7 +218,7 @@ func TestResourcesThatCannotBeWritten(t *testing.T) {
 		_, err := os.Lstat(filepath.Join(r.state, ".resources.json.tmp"))
 		return errors.Is(err, os.ErrNotExist)
 	})
-	must(t, os.RemoveAll(file))
+	must.Do(t, os.RemoveAll(file))
 	r.given(pod, "app", card, "a")
 	if known, err := r.known.read(); err != nil || !reflect.DeepEqual(known, map[string][]string{card: {"a"}}) {
 		t.Errorf("the file has %v, %v", known, err)
@@ -231,7 +232,7 @@ func TestResourcesAreWrittenLater(t *testing.T) {
 	r.saveRetryPause = time.Millisecond
 	r.run()
 	file := filepath.Join(r.state, "resources.json")
-	must(t, os.MkdirAll(filepath.Join(file, "in-the-way"), 0o700))
+	must.Do(t, os.MkdirAll(filepath.Join(file, "in-the-way"), 0o700))
 	r.plugin(card).start("a")
 	r.counts(card, 1, 1)
 	eventually(t, "that has failed", func() bool {
@@ -239,7 +240,7 @@ func TestResourcesAreWrittenLater(t *testing.T) {
 		defer r.known.mu.Unlock()
 		return r.known.failed
 	})
-	must(t, os.RemoveAll(file))
+	must.Do(t, os.RemoveAll(file))
 	eventually(t, "the devices are written", func() bool {
 		known, err := r.known.read()
 		return err == nil && reflect.DeepEqual(known, map[string][]string{card: {"a"}})
@@ -251,8 +252,8 @@ func TestBadRegistrations(t *testing.T) {
 	r := newRig(t)
 	good := r.plugin(card).start("a")
 	r.counts(card, 1, 1)
-	must(t, os.Symlink(filepath.Join(r.dir, good.endpoint), filepath.Join(r.dir, "link.sock")))
-	must(t, os.WriteFile(filepath.Join(r.dir, "file"), nil, 0o600))
+	must.Do(t, os.Symlink(filepath.Join(r.dir, good.endpoint), filepath.Join(r.dir, "link.sock")))
+	must.Do(t, os.WriteFile(filepath.Join(r.dir, "file"), nil, 0o600))
 	for _, tc := range []struct {
 		version, resource, endpoint, want string
 	}{
@@ -398,7 +399,7 @@ func TestDirectoryOfPlugins(t *testing.T) {
 	r.plugin(card).start("a")
 	r.counts(card, 1, 1)
 	second, err := New(Config{State: filepath.Join(t.TempDir(), "state"), Directory: r.dir})
-	must(t, err)
+	must.Do(t, err)
 	if err := second.Run(t.Context()); err == nil || !strings.Contains(err.Error(), filepath.Join(r.dir, "kubelet.sock")+" is served by a kubelet or another agent") {
 		t.Errorf("a second one: %v", err)
 	}
@@ -411,14 +412,13 @@ func TestDirectoryOfPlugins(t *testing.T) {
 	if err != nil {
 		t.Fatalf("a second one whose context has ended took the socket: %v", err)
 	}
-	must(t, conn.Close())
+	must.Do(t, conn.Close())
 	r.given(podOf("web", map[string]int64{card: 1}), "app", card, "a")
-	elsewhere, err := net.Listen("unix", r.dir+"-of-others.sock")
-	must(t, err)
+	elsewhere := must.Get(net.Listen("unix", r.dir+"-of-others.sock"))(t)
 	defer elsewhere.Close()
-	must(t, os.Symlink(r.dir+"-of-others.sock", filepath.Join(r.dir, "link")))
-	must(t, os.WriteFile(filepath.Join(r.dir, "kubelet_internal_checkpoint"), nil, 0o600))
-	must(t, os.Mkdir(filepath.Join(r.dir, "vendor"), 0o700))
+	must.Do(t, os.Symlink(r.dir+"-of-others.sock", filepath.Join(r.dir, "link")))
+	must.Do(t, os.WriteFile(filepath.Join(r.dir, "kubelet_internal_checkpoint"), nil, 0o600))
+	must.Do(t, os.Mkdir(filepath.Join(r.dir, "vendor"), 0o700))
 	r.restart()
 	entries, err := os.ReadDir(r.dir)
 	var names []string
@@ -443,7 +443,7 @@ func TestDirectoryOfPluginsThatCannotBeAsked(t *testing.T) {
 	p := r.plugin(card).start("a")
 	r.counts(card, 1, 1)
 	r.end()
-	must(t, os.Symlink("kubelet.sock", filepath.Join(r.dir, "kubelet.sock"))) // connecting fails with ELOOP, not because the socket has no server
+	must.Do(t, os.Symlink("kubelet.sock", filepath.Join(r.dir, "kubelet.sock"))) // connecting fails with ELOOP, not because the socket has no server
 	if err := r.Run(t.Context()); !errors.Is(err, syscall.ELOOP) || !strings.Contains(err.Error(), "check whether a process serves") {
 		t.Errorf("the error is %v", err)
 	}
@@ -460,26 +460,25 @@ func TestFileThatCannotBeRead(t *testing.T) {
 	pod, other := podOf("web", map[string]int64{card: 1}), podOf("other", map[string]int64{card: 1})
 	r.given(pod, "app", card, "a")
 	file := filepath.Join(r.state, "pods", string(pod.UID)+".json")
-	text, err := os.ReadFile(file)
-	must(t, err)
-	must(t, os.WriteFile(file, text[:len(text)/2], 0o600))
+	text := must.Get(os.ReadFile(file))(t)
+	must.Do(t, os.WriteFile(file, text[:len(text)/2], 0o600))
 	r.restart()
 	r.plugin(card).start("a", "b")
 	r.counts(card, 2, 2)
 	r.refused(pod, "app", "what pod uid-web was given, below "+r.state)
 	r.refused(other, "app", "another pod may have any of the devices: pod uid-web")
-	must(t, r.RemovePod(t.Context(), pod.UID))
+	must.Do(t, r.RemovePod(t.Context(), pod.UID))
 	r.given(other, "app", card, "a")
 
 	r.end()
 	file = filepath.Join(r.state, "resources.json")
 	for _, text := range []string{"", "{", `{"version":2}`, `{"version":1,"resources":{"cpu":[]}}`} {
-		must(t, os.WriteFile(file, []byte(text), 0o600))
+		must.Do(t, os.WriteFile(file, []byte(text), 0o600))
 		if _, err := New(Config{State: r.state, Directory: r.dir}); err == nil || !strings.Contains(err.Error(), file+", the list of device plugins") {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
-	must(t, os.Truncate(file, 1<<40))
+	must.Do(t, os.Truncate(file, 1<<40))
 	if _, err := New(Config{State: r.state, Directory: r.dir}); err == nil || !strings.Contains(err.Error(), "not a regular file of at most 16777216 bytes") {
 		t.Errorf("a file of a terabyte: %v", err)
 	}

@@ -13,6 +13,7 @@ import (
 	pluginapi "k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
 
 	"github.com/podsync/podsync/modules/devices/internal/ledger"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // FuzzRegistration: an accepted registration names a socket in the directory and a valid extended resource.
@@ -69,9 +70,7 @@ func FuzzKnown(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		path := filepath.Join(t.TempDir(), "resources.json")
-		if err := os.WriteFile(path, text, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, text, 0o600))
 		resources, err := (&knownFile{path: path}).read()
 		if err != nil {
 			return

@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	pluginapi "k8s.io/kubelet/pkg/apis/deviceplugin/v1beta1"
 
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/syncpod/device"
 )
 
@@ -29,13 +30,6 @@ const (
 	// patience is the maximum wait for something that should happen at once; busy machines need it.
 	patience = time.Minute
 )
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
 
 // eventually waits until ok returns true.
 func eventually(t *testing.T, what string, ok func() bool) {
@@ -58,7 +52,7 @@ type rig struct {
 func newRig(t *testing.T) *rig {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "plugins") // short, because socket paths are limited
-	must(t, err)
+	must.Do(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	r := &rig{t: t, dir: dir, state: filepath.Join(t.TempDir(), "state")}
 	r.start()
@@ -68,9 +62,7 @@ func newRig(t *testing.T) *rig {
 // start runs the next manager, and waits until plugins can register.
 func (r *rig) start() {
 	r.t.Helper()
-	var err error
-	r.Manager, err = New(Config{State: r.state, Directory: r.dir})
-	must(r.t, err)
+	r.Manager = must.Get(New(Config{State: r.state, Directory: r.dir}))(r.t)
 	r.waitTimeout = 50 * time.Millisecond
 	r.run()
 }
@@ -180,7 +172,7 @@ func (r *rig) plugin(resource string) *fakePlugin {
 func (p *fakePlugin) start(ids ...string) *fakePlugin {
 	p.t.Helper()
 	p.serve()
-	must(p.t, p.register(pluginapi.Version))
+	must.Do(p.t, p.register(pluginapi.Version))
 	p.report(ids...)
 	return p
 }
@@ -194,8 +186,7 @@ func (p *fakePlugin) serve() {
 	p.t.Helper()
 	path := filepath.Join(p.dir, p.endpoint)
 	_ = os.Remove(path)
-	l, err := net.Listen("unix", path)
-	must(p.t, err)
+	l := must.Get(net.Listen("unix", path))(p.t)
 	p.reports, p.closing, p.server = make(chan []*pluginapi.Device, 10), make(chan struct{}), grpc.NewServer()
 	pluginapi.RegisterDevicePluginServer(p.server, p)
 	go func() { _ = p.server.Serve(l) }()
@@ -204,7 +195,7 @@ func (p *fakePlugin) serve() {
 
 func (p *fakePlugin) register(version string) error {
 	conn, err := grpc.NewClient("unix://"+filepath.Join(p.dir, socketName), grpc.WithTransportCredentials(insecure.NewCredentials()))
-	must(p.t, err)
+	must.Do(p.t, err)
 	defer conn.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()

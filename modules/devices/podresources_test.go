@@ -14,6 +14,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	podresources "k8s.io/kubelet/pkg/apis/podresources/v1"
 	"k8s.io/kubelet/pkg/apis/podresources/v1alpha1"
+
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // Monitoring tools list the devices of each container, once for each NUMA node, and all allocatable devices. Finished
@@ -29,32 +31,27 @@ func TestPodResources(t *testing.T) {
 	r.given(web, "app", card, "a b-numa")
 	first := podOf("first", nil)
 
-	listener, err := net.Listen("unix", filepath.Join(r.dir, "pod-resources"))
-	must(t, err)
+	listener := must.Get(net.Listen("unix", filepath.Join(r.dir, "pod-resources")))(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
 		ended <- r.ServePodResources(ctx, listener, func() []*v1.Pod { return []*v1.Pod{web, over, first} })
 	}()
-	conn, err := grpc.NewClient("unix://"+filepath.Join(r.dir, "pod-resources"), grpc.WithTransportCredentials(insecure.NewCredentials()))
-	must(t, err)
+	conn := must.Get(grpc.NewClient("unix://"+filepath.Join(r.dir, "pod-resources"), grpc.WithTransportCredentials(insecure.NewCredentials())))(t)
 	defer conn.Close()
 	client := podresources.NewPodResourcesListerClient(conn)
 
 	const webs = "ns/web side[] app[vendor.test/card a [], vendor.test/card b-numa [0], vendor.test/card b-numa [1]]"
-	list, err := client.List(t.Context(), &podresources.ListPodResourcesRequest{})
-	must(t, err)
+	list := must.Get(client.List(t.Context(), &podresources.ListPodResourcesRequest{}))(t)
 	if got := words(list.GetPodResources()...); got != "ns/first app[]; "+webs {
 		t.Errorf("List has %s", got)
 	}
-	alpha, err := v1alpha1.NewPodResourcesListerClient(conn).List(t.Context(), &v1alpha1.ListPodResourcesRequest{})
-	must(t, err)
+	alpha := must.Get(v1alpha1.NewPodResourcesListerClient(conn).List(t.Context(), &v1alpha1.ListPodResourcesRequest{}))(t)
 	const alphas = "ns/first app[]; ns/web app[vendor.test/card a, vendor.test/card b-numa, vendor.test/card b-numa]"
 	if got := alphaWords(alpha.GetPodResources()); got != alphas {
 		t.Errorf("List of v1alpha1 has %s", got)
 	}
-	got, err := client.Get(t.Context(), &podresources.GetPodResourcesRequest{PodNamespace: "ns", PodName: "web"})
-	must(t, err)
+	got := must.Get(client.Get(t.Context(), &podresources.GetPodResourcesRequest{PodNamespace: "ns", PodName: "web"}))(t)
 	if got := words(got.GetPodResources()); got != webs {
 		t.Errorf("Get has %s", got)
 	}
@@ -63,13 +60,12 @@ func TestPodResources(t *testing.T) {
 			t.Errorf("Get of %s: %v", name, err)
 		}
 	}
-	all, err := client.GetAllocatableResources(t.Context(), &podresources.AllocatableResourcesRequest{})
-	must(t, err)
+	all := must.Get(client.GetAllocatableResources(t.Context(), &podresources.AllocatableResourcesRequest{}))(t)
 	if got := deviceWords(all.GetDevices()); got != "vendor.test/card a [], vendor.test/card b-numa [0], vendor.test/card b-numa [1]" {
 		t.Errorf("allocatable: %s", got)
 	}
 	cancel()
-	must(t, <-ended)
+	must.Do(t, <-ended)
 	pods := func() []*v1.Pod { return nil }
 	if err := r.ServePodResources(t.Context(), listener, pods); err == nil {
 		t.Error("no error for a closed listener")

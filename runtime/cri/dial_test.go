@@ -13,6 +13,8 @@ import (
 
 	"google.golang.org/grpc"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 func TestDialUnixSocket(t *testing.T) {
@@ -22,10 +24,7 @@ func TestDialUnixSocket(t *testing.T) {
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	path := filepath.Join(dir, "s")
-	l, err := net.Listen("unix", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("unix", path))(t)
 	s := newServer(t)
 	go s.grpc.Serve(l)
 	for _, endpoint := range []string{"unix://" + path, path} {
@@ -222,13 +221,10 @@ func TestOptionsAddInterceptors(t *testing.T) {
 func TestDialReachesASlowRuntime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newServer(t)
-		c, err := Dial(t.Context(), Config{Dialer: func(ctx context.Context) (net.Conn, error) {
+		c := must.Get(Dial(t.Context(), Config{Dialer: func(ctx context.Context) (net.Conn, error) {
 			conn, err := s.dial(ctx)
 			return &slowConn{conn, time.Now().Add(3 * maxReconnect)}, err
-		}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}}))(t)
 		if err := c.Close(); err != nil {
 			t.Error(err)
 		}

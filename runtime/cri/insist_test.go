@@ -14,6 +14,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/runtime/cri/critest/faults"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 var errNoNetwork = status.Error(codes.Unknown, "no network")
@@ -53,10 +54,7 @@ func onMakers(t *testing.T, model critest.Model, f func(t *testing.T, n *testnod
 		synctest.Test(t, func(t *testing.T) {
 			n := testnode.New(t, critest.Config{Like: model, Name: names[model]}).Dial(cri.Config{})
 			n.RunPod("other", "app") // pulls the image
-			sb, err := n.Client.RunPodSandbox(t.Context(), &runtimeapi.RunPodSandboxRequest{Config: config})
-			if err != nil {
-				t.Fatal(err)
-			}
+			sb := must.Get(n.Client.RunPodSandbox(t.Context(), &runtimeapi.RunPodSandboxRequest{Config: config}))(t)
 			f(t, n, maker{
 				critest.CreateContainer,
 				func(ctx context.Context) (string, error) {

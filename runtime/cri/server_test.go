@@ -13,6 +13,8 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // server serves both CRI services over net.Pipe, which also works inside a synctest bubble. It can
@@ -69,10 +71,7 @@ func (s *server) dial(ctx context.Context) (net.Conn, error) {
 func (s *server) client(t *testing.T, c Config) *Client {
 	t.Helper()
 	c.Dialer = s.dial
-	client, err := Dial(t.Context(), c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := must.Get(Dial(t.Context(), c))(t)
 	t.Cleanup(func() { client.Close() })
 	return client
 }

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/runtime/foreign"
 )
 
@@ -129,10 +130,7 @@ func TestEachCallOfAnyImplementationIsWrapped(t *testing.T) {
 // Clients that NewClient did not make have errors of any length.
 func TestClassifiedErrorsAreBounded(t *testing.T) {
 	long := strings.Repeat("x", 1<<20)
-	detailed, err := status.New(codes.NotFound, "short").WithDetails(wrapperspb.String(long))
-	if err != nil {
-		t.Fatal(err)
-	}
+	detailed := must.Get(status.New(codes.NotFound, "short").WithDetails(wrapperspb.String(long)))(t)
 	for name, err := range map[string]error{
 		"plain":    status.Error(codes.NotFound, long),
 		"wrapped":  fmt.Errorf("%s: %w", long, status.Error(codes.NotFound, "short")),

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // patience is the maximum time for which a test waits for an expected event.
@@ -41,9 +43,7 @@ func writeCompressed(t *testing.T, path string, text []byte) {
 	var b bytes.Buffer
 	w := gzip.NewWriter(&b)
 	_, err := w.Write(text)
-	if err := errors.Join(err, w.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(err, w.Close()))
 	writeFile(t, path, b.Bytes())
 }
 
@@ -76,10 +76,7 @@ func (w lineWriter) Write(b []byte) (int, error) {
 // reopen begins a new file, as a runtime does after ReopenContainerLog.
 func (f *followed) reopen() {
 	f.t.Helper()
-	file, err := os.OpenFile(f.path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	file := must.Get(os.OpenFile(f.path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600))(f.t)
 	if f.file != nil {
 		f.file.Close()
 	}
@@ -91,9 +88,7 @@ func (f *followed) reopen() {
 func (f *followed) print(lines int) {
 	f.t.Helper()
 	for range lines {
-		if _, err := f.file.WriteString(numbered(f.wrote)); err != nil {
-			f.t.Fatal(err)
-		}
+		must.Get(f.file.WriteString(numbered(f.wrote)))(f.t)
 		f.wrote++
 	}
 }
@@ -102,9 +97,7 @@ func (f *followed) print(lines int) {
 func (f *followed) rotate(n int) (old string) {
 	f.t.Helper()
 	old = fmt.Sprintf("%s.20260102-%06d", f.path, n)
-	if err := os.Rename(f.path, old); err != nil {
-		f.t.Fatal(err)
-	}
+	must.Do(f.t, os.Rename(f.path, old))
 	return old
 }
 
@@ -161,9 +154,7 @@ func TestFollowWaitsForTheEndOfAnEntry(t *testing.T) {
 	f := follow(t, t.Context(), &r)
 	entry := numbered(1)
 	for _, part := range []string{entry[:10], entry[10:33], entry[33:]} {
-		if _, err := f.file.WriteString(part); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(f.file.WriteString(part))(t)
 		time.Sleep(5 * time.Millisecond) // gives a follower that does not wait the time to fail
 	}
 	f.want(1, 2)
@@ -185,14 +176,9 @@ func TestFollowOverRotation(t *testing.T) {
 		f.print(2)
 		f.want(n+2, n+4)
 		n += 4
-		text, err := os.ReadFile(old)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(old))(t)
 		writeCompressed(t, old+".gz", text)
-		if err := os.Remove(old); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Remove(old))
 	}
 	f.rotate(9)
 	f.print(1)
@@ -233,14 +219,9 @@ func TestFollowBehindRotations(t *testing.T) {
 			f.reopen()
 			f.print(3)
 			if gz {
-				text, err := os.ReadFile(old)
-				if err != nil {
-					t.Fatal(err)
-				}
+				text := must.Get(os.ReadFile(old))(t)
 				writeCompressed(t, old+".gz", text)
-				if err := os.Remove(old); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, os.Remove(old))
 			}
 		}
 		close(g.open)

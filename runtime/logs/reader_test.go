@@ -20,6 +20,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/runtime/logs"
 )
 
@@ -42,21 +43,15 @@ func logAt(t *testing.T, text string) string {
 
 func write(t *testing.T, path, text string) {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 }
 
 func compress(t *testing.T, path, text string) {
 	t.Helper()
 	var b bytes.Buffer
 	w := gzip.NewWriter(&b)
-	if _, err := w.Write([]byte(text)); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(w.Write([]byte(text)))(t)
+	must.Do(t, w.Close())
 	write(t, path, b.String())
 }
 
@@ -153,9 +148,7 @@ func TestReadOverRotation(t *testing.T) {
 		}
 	}
 	old := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	if err := os.Chtimes(path+".20260102-000001.gz", old, old); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chtimes(path+".20260102-000001.gz", old, old))
 	since := &v1.PodLogOptions{SinceTime: &metav1.Time{Time: old.Add(time.Hour)}}
 	if got := read(t, path, since); strings.Contains(got, "first") {
 		t.Errorf("a part that was not written to since was read: %q", got)
@@ -165,16 +158,12 @@ func TestReadOverRotation(t *testing.T) {
 // Between the two steps of a rotation, there is no file at the log's path.
 func TestReadInMidRotation(t *testing.T) {
 	path := logAt(t, entry(1, "stdout F", "one"))
-	if err := os.Rename(path, path+".20260102-000001"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Rename(path, path+".20260102-000001"))
 	if got := read(t, path, nil); got != "one\n" {
 		t.Errorf("%q, want %q", got, "one\n")
 	}
 	compress(t, path+".20260102-000001.gz", entry(1, "stdout F", "one"))
-	if err := os.Remove(path + ".20260102-000001"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(path+".20260102-000001"))
 	for _, follow := range []bool{false, true} {
 		if got := read(t, path, &v1.PodLogOptions{Follow: follow}); got != "one\n" {
 			t.Errorf("follow %t: %q, want %q", follow, got, "one\n")
@@ -185,12 +174,8 @@ func TestReadInMidRotation(t *testing.T) {
 func TestReadErrors(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "ok"), entry(1, "stdout F", "secret"))
-	if err := os.Symlink("ok", filepath.Join(dir, "link")); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink("/etc/passwd", filepath.Join(dir, "passwd")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Symlink("ok", filepath.Join(dir, "link")))
+	must.Do(t, os.Symlink("/etc/passwd", filepath.Join(dir, "passwd")))
 	for _, tt := range []struct {
 		path string
 		o    *v1.PodLogOptions
@@ -232,9 +217,7 @@ func TestReadSkipsDamagedFiles(t *testing.T) {
 	if out.String() != "one\ntwo\n" {
 		t.Errorf("%q, want %q", &out, "one\ntwo\n")
 	}
-	if err := os.Remove(path + ".20260102-000001.gz"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(path+".20260102-000001.gz"))
 	err = r.Read(t.Context(), logs.Log{Path: path}, nil, &out, &out)
 	if !errors.As(err, &damaged) || damaged.Places != 3 || damaged.File != "0.log" || damaged.Offset != int64(len(head)) {
 		t.Errorf("%v, want errors.As(err, &damaged) and Places 3 and File %q and Offset %v", err, "0.log", int64(len(head)))
@@ -394,16 +377,12 @@ func TestAttempts(t *testing.T) {
 
 func BenchmarkTail(b *testing.B) {
 	path := filepath.Join(b.TempDir(), "0.log")
-	if err := os.WriteFile(path, bytes.Repeat([]byte(entry(1, "stdout F", "a line of some length, as they are")), 1<<20), 0o600); err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, os.WriteFile(path, bytes.Repeat([]byte(entry(1, "stdout F", "a line of some length, as they are")), 1<<20), 0o600))
 	for _, lines := range []int64{10, 1000} {
 		b.Run(fmt.Sprint(lines), func(b *testing.B) {
 			for b.Loop() {
 				var r logs.Reader
-				if err := r.Read(b.Context(), logs.Log{Path: path}, &v1.PodLogOptions{TailLines: &lines}, io.Discard, io.Discard); err != nil {
-					b.Fatal(err)
-				}
+				must.Do(b, r.Read(b.Context(), logs.Log{Path: path}, &v1.PodLogOptions{TailLines: &lines}, io.Discard, io.Discard))
 			}
 		})
 	}

@@ -17,6 +17,8 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // countingAt counts the bytes that are read from a text.
@@ -168,19 +170,14 @@ func btoi(b bool) int {
 
 func writeFile(t *testing.T, path string, text []byte) {
 	t.Helper()
-	if err := os.WriteFile(path, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, text, 0o600))
 }
 
 // A part that is compressed while the parts are listed is in the list. Otherwise a reader would miss
 // its lines, and a follower would print other lines twice.
 func TestPartIsListedWhileItIsCompressed(t *testing.T) {
 	dir := t.TempDir()
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := must.Get(os.OpenRoot(dir))(t)
 	defer root.Close()
 	plain := filepath.Join(dir, "0.log.20260102-000001")
 	writeFile(t, plain, nil)
@@ -212,10 +209,7 @@ func TestPartIsListedWhileItIsCompressed(t *testing.T) {
 // The search for the beginning of a tail ends with its context, whatever the size of the files.
 func TestTailEndsWithItsContext(t *testing.T) {
 	dir := t.TempDir()
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := must.Get(os.OpenRoot(dir))(t)
 	defer root.Close()
 	var packed bytes.Buffer
 	w := gzip.NewWriter(&packed)
@@ -223,9 +217,7 @@ func TestTailEndsWithItsContext(t *testing.T) {
 		t.Fatal("the test's file cannot be compressed")
 	}
 	for name, content := range map[string][]byte{"plain": bytes.Repeat([]byte("x\n"), 1<<10), "packed" + compressed: packed.Bytes()} {
-		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), content, 0o600))
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

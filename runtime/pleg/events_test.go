@@ -22,6 +22,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/runtime/cri/critest/faults"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // recorder records its calls, with the seconds since its creation.
@@ -76,10 +77,7 @@ func (s *served) Recv() (*runtimeapi.ContainerEventResponse, error) {
 func follow(t *testing.T, s EventStreamer, d time.Duration) (*recorder, error) {
 	t.Helper()
 	r := &recorder{began: time.Now()}
-	e, err := NewEvents(EventsConfig{Runtime: s, Handler: r})
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := must.Get(NewEvents(EventsConfig{Runtime: s, Handler: r}))(t)
 	ctx, cancel := context.WithTimeout(t.Context(), d)
 	defer cancel()
 	return r, e.Run(ctx)
@@ -205,10 +203,7 @@ func TestF9_StreamFaults(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := testnode.New(t, critest.Config{}).Dial(cri.Config{})
 		h := &hints{events: map[types.UID]int{}}
-		e, err := NewEvents(EventsConfig{Runtime: n.Client, Handler: h})
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := must.Get(NewEvents(EventsConfig{Runtime: n.Client, Handler: h}))(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error)
 		go func() { ended <- e.Run(ctx) }()
@@ -222,9 +217,7 @@ func TestF9_StreamFaults(t *testing.T) {
 			"bare":      {Action: faults.Bare, Times: faults.Always},
 		} {
 			f.PodUID = uid
-			if _, err := n.InjectEvent(f); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(n.InjectEvent(f))(t)
 		}
 		for _, uid := range []string{"plain", "dropped", "twice", "timeless", "late", "reordered", "bare"} {
 			n.RunPod(uid, "c")

@@ -20,6 +20,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/runtime/cri/critest/faults"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/runtime/reader"
 )
 
@@ -332,10 +333,7 @@ func TestP4_ReadOfTheSameInstantIsNotFreshEnough(t *testing.T) {
 // The result of an inspection is dropped if a later list does not have the pod.
 func TestP4_InspectionOlderThanAListIsDropped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w, err := New(Config{Reader: &reader.Reader{}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		w := must.Get(New(Config{Reader: &reader.Reader{}}))(t)
 		began := time.Now()
 		w.cache.SetListed(nil, began.Add(time.Second))
 		p := w.pod("u")

@@ -11,6 +11,7 @@ import (
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/runtime/cri/critest/faults"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/runtime/reader"
 )
 
@@ -151,10 +152,7 @@ func TestReleaseInspectsIfNeeded(t *testing.T) {
 }
 
 func TestW11_NothingIsLeftOfAHold(t *testing.T) {
-	w, err := New(Config{Reader: &reader.Reader{}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := must.Get(New(Config{Reader: &reader.Reader{}}))(t)
 	w.Hold("u")
 	w.Release("u", false)
 	if len(w.pods) != 0 {
@@ -167,10 +165,7 @@ func TestW11_NothingIsLeftOfAHold(t *testing.T) {
 func TestHoldBoundsTheWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for due, want := range map[time.Duration]time.Duration{0: maxHold, maxHold / 2: maxHold / 2, 5 * maxHold: maxHold} {
-			w, err := New(Config{Reader: &reader.Reader{}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			w := must.Get(New(Config{Reader: &reader.Reader{}}))(t)
 			p := w.pod("u")
 			if due > 0 {
 				p.retryAt = time.Now().Add(due)
@@ -187,10 +182,7 @@ func TestHoldBoundsTheWait(t *testing.T) {
 // shows another event.
 func TestP3_EventAfterAListIsNotLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w, err := New(Config{Reader: &reader.Reader{}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		w := must.Get(New(Config{Reader: &reader.Reader{}}))(t)
 		event := Event{PodUID: "u", ContainerID: "c", Type: EventStopped}
 		listed := &reader.ListedPod{UID: "u", ObservedAt: time.Now()}
 		time.Sleep(time.Second)
@@ -293,10 +285,7 @@ func TestW6_ListIsReportedAfterAnEventOfTheSamePod(t *testing.T) {
 // new.
 func TestF9_BareEventsFindTheirPod(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w, err := New(Config{Reader: &reader.Reader{}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		w := must.Get(New(Config{Reader: &reader.Reader{}}))(t)
 		has := func(uid types.UID, ids ...string) {
 			status := &runtime.PodStatus{Sandboxes: []runtime.SandboxStatus{{ID: "s" + string(uid)}}}
 			for _, id := range ids {
@@ -331,10 +320,7 @@ func TestF9_BareEventsFindTheirPod(t *testing.T) {
 func BenchmarkBareEvent(b *testing.B) {
 	for _, pods := range []int{100, 10_000} {
 		b.Run(fmt.Sprint(pods), func(b *testing.B) {
-			w, err := New(Config{Reader: &reader.Reader{}})
-			if err != nil {
-				b.Fatal(err)
-			}
+			w := must.Get(New(Config{Reader: &reader.Reader{}}))(b)
 			for i := range pods {
 				id := fmt.Sprint(i)
 				w.setLatest(w.pod(types.UID(id)), &runtime.PodStatus{Containers: []runtime.ContainerStatus{{ID: runtime.ContainerID{ID: id}}}})

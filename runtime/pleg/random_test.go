@@ -17,6 +17,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/runtime/cri/critest/faults"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // After any sequence of failures, the cache and the last reports are equal to the result of a new
@@ -166,16 +167,12 @@ func BenchmarkEvent(b *testing.B) {
 		b.StopTimer()
 		id := n.Start("busy", "app", attempt, "sleep infinity")
 		attempt++
-		if _, err := w.GetNewerThan(b.Context(), "busy", time.Now()); err != nil {
-			b.Fatal(err)
-		}
+		must.Get(w.GetNewerThan(b.Context(), "busy", time.Now()))(b)
 		b.StartTimer()
 		n.Exit(id, 1)
 		<-exited
 		b.StopTimer()
-		if _, err := n.Client.RemoveContainer(b.Context(), &runtimeapi.RemoveContainerRequest{ContainerId: id}); err != nil {
-			b.Fatal(err)
-		}
+		must.Get(n.Client.RemoveContainer(b.Context(), &runtimeapi.RemoveContainerRequest{ContainerId: id}))(b)
 		b.StartTimer()
 	}
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/runtime/cri/critest/faults"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/runtime/reader"
 )
 
@@ -835,10 +836,7 @@ func TestNewNamesTheInvalidField(t *testing.T) {
 			t.Errorf("New: %v, want %q", err, want)
 		}
 	}
-	w, err := New(Config{Reader: r})
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := must.Get(New(Config{Reader: r}))(t)
 	if _, err := w.GetNewerThan(t.Context(), "", time.Time{}); err == nil {
 		t.Error("GetNewerThan of no pod: no error")
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/runtime/cri/critest/faults"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/runtime/reader"
 )
 
@@ -42,10 +43,7 @@ func TestNumberOfCalls(t *testing.T) {
 func numberOfCalls(n *testnode.Node, r *reader.Reader, evented bool, ids []string) {
 	var last *runtime.PodStatus
 	look := func() {
-		s, err := r.PodStatus(n.Context(), "u", last)
-		if err != nil {
-			n.Fatal(err)
-		}
+		s := must.Get(r.PodStatus(n.Context(), "u", last))(n)
 		last = s
 	}
 	expect := func(what string, got map[critest.Method]int, sandboxes, containers int) {
@@ -67,9 +65,7 @@ func numberOfCalls(n *testnode.Node, r *reader.Reader, evented bool, ids []strin
 		expect("a new pod", n.Calls(look).Counts(), 1, len(ids))
 	}
 	expect("a settled pod", n.Calls(look).Counts(), 0, 0)
-	if err := n.ExitContainer(ids[0], critest.Exit{Code: 3}); err != nil {
-		n.Fatal(err)
-	}
+	must.Do(n, n.ExitContainer(ids[0], critest.Exit{Code: 3}))
 	synctest.Wait()
 	expect("one container exited", n.Calls(look).Counts(), 0, 1)
 	if c := last.Latest("a"); c.State != runtime.ContainerExited || c.ExitCode != 3 {
@@ -93,15 +89,10 @@ func numberOfCallsOfARelist(t *testing.T, model critest.Model, fresh int) {
 	r := n.Reader()
 	known := map[types.UID]*runtime.PodStatus{}
 	relist := func() {
-		pods, err := r.List(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		pods := must.Get(r.List(t.Context()))(t)
 		for _, p := range pods {
 			if p.Changed(known[p.UID]) {
-				if known[p.UID], err = r.Inspect(t.Context(), p, known[p.UID]); err != nil {
-					t.Fatal(err)
-				}
+				known[p.UID] = must.Get(r.Inspect(t.Context(), p, known[p.UID]))(t)
 			}
 		}
 	}
@@ -111,9 +102,7 @@ func numberOfCallsOfARelist(t *testing.T, model critest.Model, fresh int) {
 	if got := n.Calls(relist).Counts(); sum(got) != 2 {
 		t.Errorf("10 settled pods: calls %v, want 2", got)
 	}
-	if err := n.ExitContainer(known["u3"].Latest("b").ID.ID, critest.Exit{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, n.ExitContainer(known["u3"].Latest("b").ID.ID, critest.Exit{}))
 	synctest.Wait()
 	if got := n.Calls(relist).Counts(); sum(got) != 3 {
 		t.Errorf("one container of one pod exited: calls %v, want 3", got)
@@ -143,10 +132,7 @@ func TestAgentsLeaveEachOtherAlone(t *testing.T) {
 			"b":          {b, []types.UID{"of-b"}},
 			"a adopting": {cri.Owner{Name: "a", AdoptUnmarked: true}, []types.UID{"of-a", "of-kubelet"}},
 		} {
-			pods, err := n.As(tc.owner).Reader().List(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			pods := must.Get(n.As(tc.owner).Reader().List(t.Context()))(t)
 			var got []types.UID
 			for _, p := range pods {
 				got = append(got, p.UID)
@@ -160,13 +146,10 @@ func TestAgentsLeaveEachOtherAlone(t *testing.T) {
 
 func runKubeletPod(n *testnode.Node) {
 	n.Helper()
-	_, err := n.Client.RunPodSandbox(n.Context(), &runtimeapi.RunPodSandboxRequest{Config: &runtimeapi.PodSandboxConfig{
+	must.Get(n.Client.RunPodSandbox(n.Context(), &runtimeapi.RunPodSandboxRequest{Config: &runtimeapi.PodSandboxConfig{
 		Metadata: &runtimeapi.PodSandboxMetadata{Name: "p", Namespace: "ns", Uid: "of-kubelet"},
 		Labels:   map[string]string{runtime.LabelPodName: "p", runtime.LabelPodNamespace: "ns", runtime.LabelPodUID: "of-kubelet"},
-	}})
-	if err != nil {
-		n.Fatal(err)
-	}
+	}}))(n)
 }
 
 // F6, K2: objects that disappear between the list and the inspection are left out.
@@ -179,9 +162,7 @@ func TestF6_ListAndStatusDisagree(t *testing.T) {
 		if err != nil || s.Latest("a") != nil || s.Latest("b") == nil {
 			t.Errorf("%+v, %v; want b alone", s, err)
 		}
-		if _, err := n.Inject(faults.Fault{Match: faults.Match{Method: critest.ContainerStatus}, Err: status.Error(codes.Internal, "disk")}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(n.Inject(faults.Fault{Match: faults.Match{Method: critest.ContainerStatus}, Err: status.Error(codes.Internal, "disk")}))(t)
 		if s, err := n.Reader().PodStatus(t.Context(), "u", nil); err == nil || s != nil {
 			t.Errorf("%+v, %v; want an error for the whole pod", s, err)
 		}
@@ -198,9 +179,7 @@ func TestF8_ReadsOverARestart(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := n.Restart(faults.Restart{Down: time.Minute, Disconnect: true, Sandboxes: faults.EffectStopped, Containers: faults.EffectStopped}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, n.Restart(faults.Restart{Down: time.Minute, Disconnect: true, Sandboxes: faults.EffectStopped, Containers: faults.EffectStopped}))
 		time.Sleep(30 * time.Second)
 		if s, err := r.PodStatus(t.Context(), "u", before); !cri.Ambiguous(err) || s != nil {
 			t.Errorf("while the runtime is unavailable: %+v, %v", s, err)

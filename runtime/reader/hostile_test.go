@@ -12,6 +12,7 @@ import (
 	"github.com/podsync/podsync/internal/rig/testnode"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/runtime/reader"
 )
 
@@ -89,14 +90,8 @@ func FuzzList(f *testing.F) {
 		h.Change(containers)
 		boxes.Items, containers.Containers = append(boxes.Items, nil), append(containers.Containers, nil)
 		answers := &hostileAnswers{h: h, boxes: boxes, containers: containers}
-		r, err := reader.New(reader.Config{Runtime: answers, RuntimeName: "critest", Owner: cri.Owner{AdoptUnmarked: true}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		pods, err := r.List(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(reader.New(reader.Config{Runtime: answers, RuntimeName: "critest", Owner: cri.Owner{AdoptUnmarked: true}}))(t)
+		pods := must.Get(r.List(t.Context()))(t)
 		seen := map[types.UID]bool{}
 		for _, p := range pods {
 			if p.UID == "" || seen[p.UID] {

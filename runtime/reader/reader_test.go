@@ -19,14 +19,12 @@ import (
 
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 func newTestReader(t *testing.T, n Runtime, o cri.Owner) *Reader {
 	t.Helper()
-	r, err := New(Config{Runtime: n, RuntimeName: "fake", Owner: o})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(New(Config{Runtime: n, RuntimeName: "fake", Owner: o}))(t)
 	return r
 }
 
@@ -34,10 +32,7 @@ func newTestReader(t *testing.T, n Runtime, o cri.Owner) *Reader {
 func read(t *testing.T, r *Reader, n *fakeRuntime, prev *runtime.PodStatus, want ...string) *runtime.PodStatus {
 	t.Helper()
 	n.took()
-	got, err := r.PodStatus(t.Context(), "u", prev)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must.Get(r.PodStatus(t.Context(), "u", prev))(t)
 	want = append([]string{"ListPodSandbox", "ListContainers"}, want...)
 	if calls := n.took(); !slices.Equal(calls, want) {
 		t.Errorf("calls %v, want %v", calls, want)
@@ -188,10 +183,7 @@ func TestP4_ObservedAtIsWhenTheReadBegan(t *testing.T) {
 		n := &fakeRuntime{}
 		n.sandbox(cri.DefaultOwner, "u", 0)
 		slow := &slowReader{fakeRuntime: n}
-		r, err := New(Config{Runtime: slow, RuntimeName: "fake"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(New(Config{Runtime: slow, RuntimeName: "fake"}))(t)
 		began := time.Now()
 		for _, uid := range []types.UID{"u", "unknown"} {
 			got, err := r.PodStatus(t.Context(), uid, nil)
@@ -248,10 +240,7 @@ func TestOrder(t *testing.T) {
 		n.container(s, c.name, c.attempt).CreatedAt = -int64(c.attempt)
 	}
 	slices.Reverse(n.containers)
-	status, err := newTestReader(t, n, cri.Owner{}).PodStatus(t.Context(), "u", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	status := must.Get(newTestReader(t, n, cri.Owner{}).PodStatus(t.Context(), "u", nil))(t)
 	var got []string
 	for _, c := range status.Containers {
 		got = append(got, c.ID.ID)
@@ -276,10 +265,7 @@ func TestOnlyOwnPodsAreSeen(t *testing.T) {
 		"kubelet's, too": {cri.Owner{Name: "me", AdoptUnmarked: true}, []types.UID{"kubelets", "mine"}},
 	} {
 		r := newTestReader(t, n, tc.owner)
-		pods, err := r.List(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		pods := must.Get(r.List(t.Context()))(t)
 		var got []types.UID
 		for _, p := range pods {
 			got = append(got, p.UID)
@@ -305,9 +291,7 @@ func TestReadingWritesToNothing(t *testing.T) {
 	before, s0, a0 := *prev, proto.CloneOf(s), proto.CloneOf(a)
 	before.Containers, before.Sandboxes = slices.Clone(prev.Containers), slices.Clone(prev.Sandboxes)
 	n.container(s, "b", 0)
-	if _, err := r.PodStatus(t.Context(), "u", prev); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(r.PodStatus(t.Context(), "u", prev))(t)
 	if !reflect.DeepEqual(*prev, before) || !proto.Equal(s, s0) || !proto.Equal(a, a0) {
 		t.Error("an input was written to")
 	}
@@ -330,18 +314,9 @@ func BenchmarkChanged(b *testing.B) {
 	s := n.sandbox(cri.DefaultOwner, "u", 0)
 	n.container(s, "a", 0)
 	n.container(s, "b", 0)
-	r, err := New(Config{Runtime: n, RuntimeName: "fake"})
-	if err != nil {
-		b.Fatal(err)
-	}
-	pods, err := r.List(b.Context())
-	if err != nil {
-		b.Fatal(err)
-	}
-	status, err := r.Inspect(b.Context(), pods[0], nil)
-	if err != nil {
-		b.Fatal(err)
-	}
+	r := must.Get(New(Config{Runtime: n, RuntimeName: "fake"}))(b)
+	pods := must.Get(r.List(b.Context()))(b)
+	status := must.Get(r.Inspect(b.Context(), pods[0], nil))(b)
 	b.ReportAllocs()
 	for b.Loop() {
 		if pods[0].Changed(status) {

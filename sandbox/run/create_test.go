@@ -22,6 +22,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/runtime/cri/critest/faults"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/sandbox/run"
 )
 
@@ -40,10 +41,7 @@ func newNode(t *testing.T, model critest.Model) *node {
 
 func (n *node) newRunner(o cri.Owner) *run.Runner {
 	n.Helper()
-	r, err := run.New(run.Config{Runtime: n.Client, Owner: o})
-	if err != nil {
-		n.Fatal(err)
-	}
+	r := must.Get(run.New(run.Config{Runtime: n.Client, Owner: o}))(n)
 	return r
 }
 
@@ -144,16 +142,12 @@ func TestCreate(t *testing.T) {
 			t.Errorf("the sandbox does not carry the owner's mark: %v, %v", resp.GetStatus().GetLabels(), err)
 		}
 		// By now, the same attempt belongs to another sandbox, if it is requested again (C2).
-		if err := n.runner.Remove(t.Context(), c.ID); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, n.runner.Remove(t.Context(), c.ID))
 		if c = n.create(1); c.Attempt != 1 {
 			t.Errorf("the second sandbox is attempt %d", c.Attempt)
 		}
 		n.runner.Forget("u")
-		if err := n.runner.Remove(t.Context(), c.ID); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, n.runner.Remove(t.Context(), c.ID))
 		if c = n.create(1); c.Attempt != 0 {
 			t.Errorf("attempt %d after Forget", c.Attempt)
 		}
@@ -171,10 +165,7 @@ func TestCreateValidates(t *testing.T) {
 				t.Errorf("%v; want an error that says %s", err, want)
 			}
 		}
-		r, err := run.New(run.Config{Runtime: n.Client, MakeLogDirectory: func(path string) error { return errors.New("read-only " + path) }})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(run.New(run.Config{Runtime: n.Client, MakeLogDirectory: func(path string) error { return errors.New("read-only " + path) }}))(t)
 		config := podConfig()
 		config.LogDirectory = "/logs"
 		if _, err := r.Create(t.Context(), config, ""); err == nil || !strings.Contains(err.Error(), "read-only /logs") || n.Journal().Count() != 0 {
@@ -283,9 +274,7 @@ func TestCreateMakesTheLogDirectory(t *testing.T) {
 	bothStyles(t, func(t *testing.T, n *node) {
 		config := podConfig()
 		config.LogDirectory = dir
-		if _, err := n.runner.Create(t.Context(), config, ""); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(n.runner.Create(t.Context(), config, ""))(t)
 		if _, err := os.Stat(dir); err != nil {
 			t.Error(err)
 		}
@@ -423,9 +412,7 @@ func TestCreateLeavesHistoryAlone(t *testing.T) {
 	for _, code := range []codes.Code{codes.Internal, codes.Unavailable} {
 		bothStyles(t, func(t *testing.T, n *node) {
 			first := n.create(1)
-			if err := n.runner.Stop(t.Context(), first.ID); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, n.runner.Stop(t.Context(), first.ID))
 			n.Fault(faults.Fault{Match: faults.Match{Method: critest.RunPodSandbox}, When: faults.Midway, Err: status.Error(code, "x")})
 			n.create(2)
 			if all := n.Sandboxes(); len(all) != 2 {
@@ -491,10 +478,7 @@ func TestAnotherAgentsSandboxIsLeftAlone(t *testing.T) {
 	bothStyles(t, func(t *testing.T, n *node) {
 		n.runner = n.newRunner(cri.Owner{AdoptUnmarked: true})
 		other := n.newRunner(cri.Owner{Name: "other"})
-		theirs, err := other.Create(t.Context(), podConfig(), "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		theirs := must.Get(other.Create(t.Context(), podConfig(), ""))(t)
 		n.Fault(faults.Fault{Match: faults.Match{Method: critest.RunPodSandbox}, Err: status.Error(codes.Unavailable, "x")})
 		if _, err := n.runner.Create(t.Context(), podConfig(), ""); !errors.Is(err, cri.ErrUnavailable) {
 			t.Errorf("%v", err)

@@ -18,6 +18,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/runtime/cri/critest/faults"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/sandbox/run"
 )
 
@@ -60,10 +61,7 @@ func (n *node) givesUpEarly(change ...func(*run.Config)) {
 	for _, f := range change {
 		f(&c)
 	}
-	var err error
-	if n.runner, err = run.New(c); err != nil {
-		n.Fatal(err)
-	}
+	n.runner = must.Get(run.New(c))(n)
 }
 
 // dies makes a sandbox not ready, as if its process had died.
@@ -90,10 +88,7 @@ func (n *node) wantUnresolved(want bool) {
 func TestCreateRemovesNothingItDidNotBegin(t *testing.T) {
 	for _, code := range []codes.Code{codes.InvalidArgument, codes.Internal, codes.Unavailable} {
 		bothStyles(t, func(t *testing.T, n *node) {
-			used, err := n.createFrom(2)
-			if err != nil {
-				t.Fatal(err)
-			}
+			used := must.Get(n.createFrom(2))(t)
 			n.runner = n.newRunner(cri.Owner{}) // the agent has restarted
 			n.Fault(faults.Fault{Match: faults.Match{Method: critest.RunPodSandbox}, Err: status.Error(code, "x")})
 			if _, err := n.createFrom(0); err == nil {
@@ -108,9 +103,7 @@ func TestCreateRemovesNothingItDidNotBegin(t *testing.T) {
 // later attempt is requested.
 func TestCreateLeavesHistoryOfADoubtAlone(t *testing.T) {
 	bothStyles(t, func(t *testing.T, n *node) {
-		if err := n.runner.Stop(t.Context(), n.comesUpUnnoticed()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, n.runner.Stop(t.Context(), n.comesUpUnnoticed()))
 		c, err := n.createFrom(1)
 		if err != nil || c.Attempt != 1 || c.Adopted {
 			t.Fatalf("%+v, %v, want 1 and not c.Adopted and no error", c, err)
@@ -195,11 +188,7 @@ func TestS1_OfTwoLateTheHigherIsAdopted(t *testing.T) {
 	for name, turn := range map[string]func([]*runtimeapi.PodSandbox){"oldest first": func([]*runtimeapi.PodSandbox) {}, "newest first": slices.Reverse[[]*runtimeapi.PodSandbox]} {
 		t.Run(name, func(t *testing.T) {
 			whereTheLateAreListed(t, func(t *testing.T, n *node) {
-				var err error
-				n.runner, err = run.New(run.Config{Runtime: listOrder{n.Client, turn}, NameReservedRetries: 1})
-				if err != nil {
-					t.Fatal(err)
-				}
+				n.runner = must.Get(run.New(run.Config{Runtime: listOrder{n.Client, turn}, NameReservedRetries: 1}))(t)
 				late0, late1 := n.hang(0), n.hang(1)
 				for range 3 {
 					if c, err := n.createFrom(0); err == nil {
@@ -248,9 +237,7 @@ func TestAbandonedAttemptIsNotRequestedAgain(t *testing.T) {
 		if c.Attempt != 0 {
 			t.Fatalf("%+v, want attempt 0 adopted\n%v", c, n.Journal())
 		}
-		if err := n.runner.Remove(t.Context(), c.ID); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, n.runner.Remove(t.Context(), c.ID))
 		if c = n.create(1); c.Attempt != 2 {
 			t.Errorf("%+v, want attempt 2", c)
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/runtime/cri/critest/faults"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/sandbox/run"
 )
 
@@ -43,9 +44,7 @@ func TestS6_RemoveOnlyAfterAStop(t *testing.T) {
 		n.Fault(faults.Fault{Match: faults.Match{Method: critest.StopPodSandbox}, Times: 8, Err: status.Error(codes.Unknown, "CNI DEL failed")})
 		n.Fault(faults.Fault{Match: faults.Match{Method: critest.RemovePodSandbox}, Err: status.Error(codes.Unavailable, "restarting")})
 		began := time.Now()
-		if err := n.runner.Remove(t.Context(), c.ID); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, n.runner.Remove(t.Context(), c.ID))
 		// 1+2+4+8+16+30+30+30 s of pauses between nine stops, 1 s between two removes.
 		if took, want := time.Since(began), 122*time.Second; took != want {
 			t.Errorf("took %v, want %v", took, want)
@@ -193,10 +192,7 @@ func TestCancelPendingEndsStopsInFlight(t *testing.T) {
 // A stop to which the runtime never responds is given up and retried.
 func TestStopTimeout(t *testing.T) {
 	bothStyles(t, func(t *testing.T, n *node) {
-		var err error
-		if n.runner, err = run.New(run.Config{Runtime: n.Client, StopTimeout: 20 * time.Second}); err != nil {
-			t.Fatal(err)
-		}
+		n.runner = must.Get(run.New(run.Config{Runtime: n.Client, StopTimeout: 20 * time.Second}))(t)
 		c := n.create(1)
 		n.Fault(faults.Fault{Match: faults.Match{Method: critest.StopPodSandbox}, Hang: &faults.Gate{}})
 		began := time.Now()
@@ -210,12 +206,8 @@ func TestStopTimeout(t *testing.T) {
 func TestF8_StopOverARestart(t *testing.T) {
 	bothStyles(t, func(t *testing.T, n *node) {
 		c := n.create(1)
-		if err := n.Restart(faults.Restart{Down: time.Minute}); err != nil {
-			t.Fatal(err)
-		}
-		if err := n.runner.Remove(t.Context(), c.ID); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, n.Restart(faults.Restart{Down: time.Minute}))
+		must.Do(t, n.runner.Remove(t.Context(), c.ID))
 		if got := n.Sandboxes(); len(got) != 0 {
 			t.Errorf("still there: %v", got)
 		}

@@ -14,6 +14,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/syncpod/container"
 	environ "github.com/podsync/podsync/syncpod/container/env"
 )
@@ -38,10 +39,7 @@ func of(c v1.Container) container.Input {
 
 func mustConfig(t *testing.T, in container.Input) *runtimeapi.ContainerConfig {
 	t.Helper()
-	config, err := container.GenerateContainerConfig(in)
-	if err != nil {
-		t.Fatal(err)
-	}
+	config := must.Get(container.GenerateContainerConfig(in))(t)
 	return config
 }
 
@@ -297,10 +295,7 @@ func fullInput() container.Input {
 func TestConfigIsDeterministic(t *testing.T) {
 	in := fullInput()
 	marshal := proto.MarshalOptions{Deterministic: true}
-	first, err := marshal.Marshal(mustConfig(t, in))
-	if err != nil {
-		t.Fatal(err)
-	}
+	first := must.Get(marshal.Marshal(mustConfig(t, in)))(t)
 	for range 50 {
 		if again, err := marshal.Marshal(mustConfig(t, in)); err != nil || !bytes.Equal(first, again) {
 			t.Fatalf("two calls gave two messages, error %v", err)
@@ -342,9 +337,7 @@ func BenchmarkConfig(b *testing.B) {
 	in := fullInput()
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := container.GenerateContainerConfig(in); err != nil {
-			b.Fatal(err)
-		}
+		must.Get(container.GenerateContainerConfig(in))(b)
 	}
 }
 

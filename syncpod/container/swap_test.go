@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/syncpod/container"
 )
 
@@ -48,10 +49,7 @@ func TestSwap(t *testing.T) {
 		if tc.change != nil {
 			tc.change(pod)
 		}
-		config, err := container.GenerateContainerConfig(container.Input{Pod: pod, Name: "app", Node: container.Node{MemoryBytes: 8 << 30, Swap: tc.swap, GroupOOMKill: !tc.swap.CgroupV1}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		config := must.Get(container.GenerateContainerConfig(container.Input{Pod: pod, Name: "app", Node: container.Node{MemoryBytes: 8 << 30, Swap: tc.swap, GroupOOMKill: !tc.swap.CgroupV1}}))(t)
 		r := config.Linux.Resources
 		if r.Unified["memory.swap.max"] != tc.unified || r.MemorySwapLimitInBytes != tc.total {
 			t.Errorf("%s: memory.swap.max %q, memory and swap %d; want %q, %d", tc.name, r.Unified["memory.swap.max"], r.MemorySwapLimitInBytes, tc.unified, tc.total)

@@ -12,14 +12,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 func mustParse(t *testing.T, text string) resource.Quantity {
 	t.Helper()
-	q, err := resource.ParseQuantity(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	q := must.Get(resource.ParseQuantity(text))(t)
 	return q
 }
 
@@ -129,10 +127,7 @@ func mustEvict(r Rules, s State, now time.Time) bool {
 
 func asJSON(t *testing.T, s State) string {
 	t.Helper()
-	text, err := json.Marshal(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(json.Marshal(s))(t)
 	return string(text)
 }
 

@@ -5,14 +5,13 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 func rulesOf(t *testing.T, p Policy) Rules {
 	t.Helper()
-	r, err := ParsePolicy(p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(ParsePolicy(p))(t)
 	return r
 }
 

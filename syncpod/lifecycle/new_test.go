@@ -14,6 +14,7 @@ import (
 
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 func TestNewNamesTheInvalidField(t *testing.T) {
@@ -57,10 +58,7 @@ func (c *calls) StopPodSandbox(_ context.Context, req *runtimeapi.StopPodSandbox
 func TestStopperWithDefaults(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &calls{}
-		s, err := New(Config{Runtime: r})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(New(Config{Runtime: r}))(t)
 		pod := &v1.Pod{Spec: v1.PodSpec{TerminationGracePeriodSeconds: new(int64(7)), Containers: []v1.Container{{
 			Name: "app", Lifecycle: &v1.Lifecycle{PreStop: &v1.LifecycleHandler{Exec: &v1.ExecAction{Command: []string{"bye"}}}},
 		}, {Name: "log"}}}}

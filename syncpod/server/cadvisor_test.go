@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/runtime/stats"
 	"github.com/podsync/podsync/syncpod/server"
 )
@@ -21,10 +22,7 @@ var mixin = strings.Fields(`container_cpu_cfs_periods_total container_cpu_cfs_th
 func TestCadvisor(t *testing.T) {
 	tree := maps.Clone(proc)
 	n := newNode(t, func(c *server.Config) {
-		var err error
-		if c.Stats, err = stats.New(stats.Config{Runtime: c.Client, Root: tree, Dir: t.TempDir()}); err != nil {
-			t.Fatal(err)
-		}
+		c.Stats = must.Get(stats.New(stats.Config{Runtime: c.Client, Root: tree, Dir: t.TempDir()}))(t)
 	})
 	pod := n.run("web", "sleep infinity", isRunning)
 	status, _ := n.agent.Cache().Get(pod.UID)

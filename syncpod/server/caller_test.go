@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/runtime/websocket"
 	"github.com/podsync/podsync/syncpod/server"
 )
@@ -136,9 +137,7 @@ func TestCallerLeavesWithoutReading(t *testing.T) {
 				}
 			}()
 			time.Sleep(50 * time.Millisecond) // until all buffers are full
-			if err := goes(ws); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, goes(ws))
 			wantReturn(t, returned, kind+" whose caller "+how)
 			<-printed
 		}
@@ -158,13 +157,8 @@ func TestLogThatIsNotRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	returned := n.watched(t.Context())
-	conn, err := n.dial()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := io.WriteString(conn, "GET /containerLogs/default/web/app HTTP/1.1\r\nHost: node1\r\n\r\n"); err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(n.dial())(t)
+	must.Get(io.WriteString(conn, "GET /containerLogs/default/web/app HTTP/1.1\r\nHost: node1\r\n\r\n"))(t)
 	wantReturn(t, returned, "log that is not read")
 }
 
@@ -217,9 +211,7 @@ func (n *node) askForLog(reads bool, want http.ConnState) time.Time {
 	})
 	conn := &limited{Conn: theirs}
 	listener.server <- conn
-	if _, err := io.WriteString(caller, "GET /containerLogs/default/over/app HTTP/1.1\r\nHost: node1\r\n\r\n"); err != nil {
-		n.Fatal(err)
-	}
+	must.Get(io.WriteString(caller, "GET /containerLogs/default/over/app HTTP/1.1\r\nHost: node1\r\n\r\n"))(n)
 	if reads {
 		running.Go(func() { _, _ = io.Copy(io.Discard, caller) })
 	}
@@ -269,9 +261,7 @@ func TestWebSocketThatIsRefused(t *testing.T) {
 				t.Fatal(err)
 			}
 			fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: node1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Protocol: %s\r\n%s\r\n", path, protocol, header)
-			if err := conn.SetReadDeadline(time.Now().Add(patience)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, conn.SetReadDeadline(time.Now().Add(patience)))
 			resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
 			if err != nil || resp.StatusCode != http.StatusBadRequest {
 				t.Errorf("%s, %s: %v, %v, want 400", path, what, resp, err)

@@ -28,6 +28,7 @@ import (
 
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/container/env"
@@ -115,10 +116,7 @@ func (chattyDevices) Release(context.Context, types.UID) error { return nil }
 
 func canaryDevices(t *testing.T, dir string) syncpod.Devices {
 	t.Helper()
-	keeper, err := device.New(device.Config{State: filepath.Join(dir, "devices"), Allocator: chattyDevices{}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	keeper := must.Get(device.New(device.Config{State: filepath.Join(dir, "devices"), Allocator: chattyDevices{}}))(t)
 	return keeper
 }
 
@@ -130,23 +128,15 @@ func canaryPlugin(t *testing.T, script func(dir string) string) syncpod.PullSecr
 	}
 	dir := t.TempDir()
 	login := map[string]any{"registry.test": map[string]string{"username": "user", "password": canary}}
-	response, err := json.Marshal(map[string]any{"kind": "CredentialProviderResponse", "apiVersion": "credentialprovider.kubelet.k8s.io/v1", "cacheKeyType": "Registry", "auth": login})
-	if err != nil {
-		t.Fatal(err)
-	}
+	response := must.Get(json.Marshal(map[string]any{"kind": "CredentialProviderResponse", "apiVersion": "credentialprovider.kubelet.k8s.io/v1", "cacheKeyType": "Registry", "auth": login}))(t)
 	for name, text := range map[string]string{
 		"canary": canary, "response": string(response), "plugin": "#!/bin/sh\n" + script(dir) + "\n",
 		"config": "apiVersion: kubelet.config.k8s.io/v1\nkind: CredentialProviderConfig\nproviders:\n" +
 			"- {name: plugin, matchImages: [registry.test], defaultCacheDuration: 1h, apiVersion: credentialprovider.kubelet.k8s.io/v1}\n",
 	} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o700))
 	}
-	provider, err := credentialprovider.New(credentialprovider.Config{File: filepath.Join(dir, "config"), BinDir: dir, Env: []string{"PATH=" + os.Getenv("PATH")}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	provider := must.Get(credentialprovider.New(credentialprovider.Config{File: filepath.Join(dir, "config"), BinDir: dir, Env: []string{"PATH=" + os.Getenv("PATH")}}))(t)
 	return provider
 }
 
@@ -175,9 +165,7 @@ func TestCanaryIsFoundNowhere(t *testing.T) {
 		"preStop": {fails: []string{"ExecSync"}, change: func(p *v1.Pod) {
 			p.Spec.Containers[0].Lifecycle = &v1.Lifecycle{PreStop: &v1.LifecycleHandler{Exec: exec}}
 		}, after: func(t *testing.T, _ *v1.Pod, pods *source.Push) {
-			if err := pods.Set(); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, pods.Set())
 		}},
 		"probe": {fails: []string{"ExecSync"}, change: func(p *v1.Pod) {
 			p.Spec.Containers[0].LivenessProbe = &v1.Probe{ProbeHandler: v1.ProbeHandler{Exec: exec}, PeriodSeconds: 1, FailureThreshold: 1}
@@ -185,35 +173,25 @@ func TestCanaryIsFoundNowhere(t *testing.T) {
 		"exec": {fails: []string{"ExecSync", "Exec"}, after: func(*testing.T, *v1.Pod, *source.Push) {}},
 		"restart": {fails: []string{"StopContainer"}, after: func(t *testing.T, pod *v1.Pod, pods *source.Push) {
 			pod.Spec.Containers[0].Image = "registry.test/app:2"
-			if err := pods.Set(pod); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, pods.Set(pod))
 		}},
 		"stop": {fails: []string{"StopContainer", "StopPodSandbox"}, after: func(t *testing.T, _ *v1.Pod, pods *source.Push) {
-			if err := pods.Set(); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, pods.Set())
 		}},
 		"remove": {fails: []string{"RemoveContainer", "RemovePodSandbox"}, after: func(t *testing.T, pod *v1.Pod, pods *source.Push) {
 			for _, version := range []string{"2", "3", "4"} {
 				pod = pod.DeepCopy()
 				pod.Spec.Containers[0].Image = "registry.test/app:" + version
-				if err := pods.Set(pod); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, pods.Set(pod))
 				time.Sleep(2 * time.Minute)
 			}
-			if err := pods.Set(); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, pods.Set())
 		}},
 		"resize": {fails: []string{"UpdateContainerResources"}, change: func(p *v1.Pod) {
 			p.Spec.Containers[0].Resources.Requests = v1.ResourceList{v1.ResourceCPU: resource.MustParse("100m")}
 		}, after: func(t *testing.T, pod *v1.Pod, pods *source.Push) {
 			pod.Spec.Containers[0].Resources.Requests[v1.ResourceCPU] = resource.MustParse("200m")
-			if err := pods.Set(pod); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, pods.Set(pod))
 		}},
 		"mount": {change: func(p *v1.Pod) {
 			p.Spec.Volumes = []v1.Volume{{Name: "v", VolumeSource: v1.VolumeSource{Secret: &v1.SecretVolumeSource{SecretName: "s", Items: []v1.KeyToPath{{Key: "password", Path: "a"}, {Key: "none", Path: "b"}}}}}}
@@ -235,10 +213,7 @@ func TestCanaryIsFoundNowhere(t *testing.T) {
 					defer mu.Unlock()
 					log.WriteString(line + "\n")
 				}, funcr.Options{Verbosity: 9})
-				allocator, err := resize.New(resize.Config{State: filepath.Join(dir, "root", "allocations"), Allocatable: v1.ResourceList{v1.ResourceCPU: resource.MustParse("8"), v1.ResourceMemory: resource.MustParse("8Gi"), v1.ResourcePods: resource.MustParse("100")}})
-				if err != nil {
-					t.Fatal(err)
-				}
+				allocator := must.Get(resize.New(resize.Config{State: filepath.Join(dir, "root", "allocations"), Allocatable: v1.ResourceList{v1.ResourceCPU: resource.MustParse("8"), v1.ResourceMemory: resource.MustParse("8Gi"), v1.ResourcePods: resource.MustParse("100")}}))(t)
 				config := agent.Config{
 					Client: client, Sources: []source.Source{pods}, Root: filepath.Join(dir, "root"), NoEviction: true, Log: logger, NodeName: "n1",
 					Sync: syncpod.Config{
@@ -259,14 +234,8 @@ func TestCanaryIsFoundNowhere(t *testing.T) {
 					config.Sync.Extensions.Devices = canaryDevices(t, dir)
 				}
 				history.Observe(&config)
-				a, err := agent.New(config)
-				if err != nil {
-					t.Fatal(err)
-				}
-				s, err := server.New(server.Config{Agent: a, Client: client, Timeline: history, Stats: a.Stats(), Log: logger, Authenticator: &asked{user: true, allow: true}, Authorizer: &asked{user: true, allow: true}})
-				if err != nil {
-					t.Fatal(err)
-				}
+				a := must.Get(agent.New(config))(t)
+				s := must.Get(server.New(server.Config{Agent: a, Client: client, Timeline: history, Stats: a.Stats(), Log: logger, Authenticator: &asked{user: true, allow: true}, Authorizer: &asked{user: true, allow: true}}))(t)
 				ctx, cancel := context.WithCancel(context.Background())
 				ended := make(chan error, 1)
 				go func() { ended <- a.Run(ctx) }()
@@ -289,9 +258,7 @@ func TestCanaryIsFoundNowhere(t *testing.T) {
 				if tt.after == nil {
 					rt.set(tt.fails...)
 				}
-				if err := pods.Set(pod); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, pods.Set(pod))
 				time.Sleep(5 * time.Minute)
 				where := map[string]string{}
 				ask := func(path string) {
@@ -331,17 +298,14 @@ func TestCanaryIsFoundNowhere(t *testing.T) {
 				mu.Lock()
 				defer mu.Unlock()
 				where["log"], where["events"] = log.String(), events.String()
-				err = filepath.WalkDir(config.Root, func(path string, d fs.DirEntry, err error) error {
+				must.Do(t, filepath.WalkDir(config.Root, func(path string, d fs.DirEntry, err error) error {
 					if err != nil || !d.Type().IsRegular() {
 						return err
 					}
 					text, err := os.ReadFile(path)
 					where["record "+path] = string(text)
 					return err
-				})
-				if err != nil {
-					t.Fatal(err)
-				}
+				}))
 				for place, text := range where {
 					for _, form := range forms {
 						if i := strings.Index(text, form); i >= 0 {

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/syncpod/server"
 )
 
@@ -35,15 +36,10 @@ func TestHandlerTransport(t *testing.T) {
 			r.RequestURI = ""
 			r.Header.Set("Connection", "Upgrade")
 			r.Header.Set("Upgrade", "SPDY/3.1")
-			resp, err := transport.RoundTrip(r)
-			if err != nil {
-				t.Fatal(err)
-			}
+			resp := must.Get(transport.RoundTrip(r))(t)
 			conn := resp.Body.(io.ReadWriteCloser)
 			got := make([]byte, 4)
-			if _, err := io.WriteString(conn, "ping"); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(io.WriteString(conn, "ping"))(t)
 			if _, err := io.ReadFull(conn, got); err != nil || string(got) != "ping" {
 				t.Errorf("%s: %q, %v", url, got, err)
 			}
@@ -61,10 +57,7 @@ func TestHandlerTransport(t *testing.T) {
 // A handler that answers with an error answers the caller of the API.
 func TestHandlerTransportRefuses(t *testing.T) {
 	own := &ownBackend{url: "http://local/exec/1"}
-	streams, err := server.NewStreams(server.StreamsConfig{Runtime: own, Pods: own, Transport: server.HandlerTransport(http.NotFoundHandler())})
-	if err != nil {
-		t.Fatal(err)
-	}
+	streams := must.Get(server.NewStreams(server.StreamsConfig{Runtime: own, Pods: own, Transport: server.HandlerTransport(http.NotFoundHandler())}))(t)
 	r := httptest.NewRequest("POST", "/exec/shop/web/app?command=date&output=1", nil)
 	r.Header.Set("Connection", "Upgrade")
 	r.Header.Set("Upgrade", "SPDY/3.1")

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/syncpod/server"
 )
 
@@ -315,10 +316,7 @@ func TestIdleStreamEnds(t *testing.T) {
 	if _, err := theirs.Read(make([]byte, 1)); err == nil {
 		t.Error("the runtime's end of a tunnel does not end")
 	}
-	resp, err := http.Get(n.url + "/containerLogs/default/web/app?follow=true")
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := must.Get(http.Get(n.url + "/containerLogs/default/web/app?follow=true"))(t)
 	defer resp.Body.Close()
 	if text, err := io.ReadAll(resp.Body); err != nil || string(text) != "hello\n" {
 		t.Errorf("%q, %v, want the log and its end", text, err)

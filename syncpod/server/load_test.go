@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/podsync/podsync/runtime/cri/critest/faults"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/runtime/websocket"
 	"github.com/podsync/podsync/syncpod/server"
 )
@@ -67,15 +68,9 @@ func (n *node) execute(i int) error {
 // follow begins to follow the log of a pod's container. The answer has begun.
 func (n *node) follow(t *testing.T, pod, query string) (net.Conn, *http.Response) {
 	t.Helper()
-	conn, err := n.dial()
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(n.dial())(t)
 	fmt.Fprintf(conn, "GET /containerLogs/%s/app?follow=true&%s HTTP/1.1\r\nHost: node1\r\n\r\n", pod, query)
-	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := must.Get(http.ReadResponse(bufio.NewReader(conn), nil))(t)
 	return conn, resp
 }
 
@@ -177,14 +172,8 @@ func (n *node) executeAll(t *testing.T) {
 // deaf has a command print for ever, and never reads it.
 func (n *node) deaf(t *testing.T) net.Conn {
 	t.Helper()
-	conn, err := n.dial()
-	if err != nil {
-		t.Fatal(err)
-	}
-	req, err := http.NewRequest("GET", n.url+"/exec/default/web/app?command=sh&command=-c&command=while+true%3B+do+echo+0123456789abcdef%3B+done&output=1", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(n.dial())(t)
+	req := must.Get(http.NewRequest("GET", n.url+"/exec/default/web/app?command=sh&command=-c&command=while+true%3B+do+echo+0123456789abcdef%3B+done&output=1", nil))(t)
 	if _, _, err := websocket.Dial(conn, req, "v5.channel.k8s.io"); err != nil {
 		t.Fatal(err)
 	}
@@ -206,17 +195,13 @@ func TestFollowOverARestart(t *testing.T) {
 		}
 	}
 	want("one\n")
-	if err := n.Restart(faults.Restart{Down: 200 * time.Millisecond, Disconnect: true}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, n.Restart(faults.Restart{Down: 200 * time.Millisecond, Disconnect: true}))
 	n.wait(func() bool {
 		code, _ := n.ask("POST", "/run/default/web/app?cmd=touch+/go")
 		return code == 200
 	})
 	want("two\n")
-	if err := n.Restart(faults.Restart{Down: 200 * time.Millisecond, Disconnect: true, Sandboxes: faults.EffectStopped, Containers: faults.EffectStopped}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, n.Restart(faults.Restart{Down: 200 * time.Millisecond, Disconnect: true, Sandboxes: faults.EffectStopped, Containers: faults.EffectStopped}))
 	if rest, err := io.ReadAll(lines); err != nil || len(rest) > 0 {
 		t.Errorf("%q, %v, want no rest and no error", rest, err)
 	}
@@ -228,22 +213,14 @@ func TestFollowOfARuntimeThatStaysUnavailable(t *testing.T) {
 	n.run("web", "echo one; sleep infinity", isRunning)
 	conn, resp := n.follow(t, "default/web", "")
 	defer conn.Close()
-	if err := n.Restart(faults.Restart{Down: time.Hour, Disconnect: true}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, n.Restart(faults.Restart{Down: time.Hour, Disconnect: true}))
 	if line, err := bufio.NewReader(resp.Body).ReadString('\n'); err != nil || line != "one\n" {
 		t.Errorf("%q, %v, want %q and no error", line, err, "one\n")
 	}
 	ctx, cancel := context.WithTimeout(n.Context(), patience)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, "GET", n.url+"/containerLogs/default/web/app?follow=true", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	other, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	req := must.Get(http.NewRequestWithContext(ctx, "GET", n.url+"/containerLogs/default/web/app?follow=true", nil))(t)
+	other := must.Get(http.DefaultClient.Do(req))(t)
 	defer other.Body.Close()
 	if other.StatusCode != http.StatusServiceUnavailable {
 		t.Errorf("who comes now is answered %s", other.Status)

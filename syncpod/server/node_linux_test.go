@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/syncpod/server"
 )
 
@@ -15,10 +16,8 @@ import (
 // only to a file below the directory.
 func TestNodeLogsOfAHostileDirectory(t *testing.T) {
 	dir := t.TempDir()
-	if err := errors.Join(syscall.Mkfifo(filepath.Join(dir, "fifo"), 0o600), os.WriteFile(filepath.Join(dir, "messages"), []byte("boot"), 0o600),
-		os.Symlink("messages", filepath.Join(dir, "latest")), os.Symlink("fifo", filepath.Join(dir, "to-fifo")), os.Symlink("/etc/passwd", filepath.Join(dir, "out"))); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(syscall.Mkfifo(filepath.Join(dir, "fifo"), 0o600), os.WriteFile(filepath.Join(dir, "messages"), []byte("boot"), 0o600),
+		os.Symlink("messages", filepath.Join(dir, "latest")), os.Symlink("fifo", filepath.Join(dir, "to-fifo")), os.Symlink("/etc/passwd", filepath.Join(dir, "out"))))
 	n := newNode(t, func(c *server.Config) { c.NodeLogs = dir })
 	n.want("GET", "/logs/latest", 200, "boot")
 	for _, name := range []string{"fifo", "to-fifo", "out", "fifo/x"} {

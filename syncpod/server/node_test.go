@@ -24,6 +24,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/runtime/cri/critest/faults"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/server"
@@ -93,21 +94,15 @@ func newNode(t testing.TB, change func(*server.Config)) *node {
 	t.Helper()
 	dir := t.TempDir()
 	n := &node{Node: testnode.New(t, critest.Config{Dir: dir}), dir: dir, pods: source.NewPush(), asked: make(chan any, 1000)}
-	var err error
-	n.agent, err = agent.New(agent.Config{
+	n.agent = must.Get(agent.New(agent.Config{
 		Client: n.Client, Sources: []source.Source{n.pods}, NoEviction: true, // this machine may be short of something
 		Sync: syncpod.Config{Node: syncpod.Node{LogsRoot: n.logsRoot()}, RuntimeName: "critest"},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	config := server.Config{Agent: n.agent, Client: n.streaming(), NodeName: "node1", Authenticator: everybody{}, Authorizer: everybody{}}
 	if change != nil {
 		change(&config)
 	}
-	if n.handler, err = server.New(config); err != nil {
-		t.Fatal(err)
-	}
+	n.handler = must.Get(server.New(config))(t)
 	var asking sync.WaitGroup
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asking.Add(1)
@@ -160,9 +155,7 @@ func (n *node) runIn(namespace, name, script string, is func(v1.PodStatus) bool)
 
 func (n *node) set(pod *v1.Pod, is func(v1.PodStatus) bool) *v1.Pod {
 	n.Helper()
-	if err := n.pods.Update(pod); err != nil {
-		n.Fatal(err)
-	}
+	must.Do(n, n.pods.Update(pod))
 	n.wait(func() bool {
 		for _, p := range n.agent.Pods() {
 			if p.Pod.UID == pod.UID && is(p.Status) {
@@ -190,19 +183,10 @@ func (n *node) wait(is func() bool) {
 // ask sends a request, and returns the status and the body of the response.
 func (n *node) ask(method, path string) (int, string) {
 	n.Helper()
-	req, err := http.NewRequestWithContext(n.Context(), method, n.url+path, nil)
-	if err != nil {
-		n.Fatal(err)
-	}
-	resp, err := http.DefaultTransport.RoundTrip(req)
-	if err != nil {
-		n.Fatal(err)
-	}
+	req := must.Get(http.NewRequestWithContext(n.Context(), method, n.url+path, nil))(n)
+	resp := must.Get(http.DefaultTransport.RoundTrip(req))(n)
 	defer resp.Body.Close()
-	text, err := io.ReadAll(resp.Body)
-	if err != nil {
-		n.Fatal(err)
-	}
+	text := must.Get(io.ReadAll(resp.Body))(n)
 	return resp.StatusCode, string(text)
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/syncpod/server"
 	"github.com/podsync/podsync/syncpod/timeline"
 )
@@ -17,10 +18,7 @@ import (
 func TestPagesOfOtherSitesAreRejected(t *testing.T) {
 	n := newNode(t, nil)
 	own := &ownBackend{}
-	streams, err := server.NewStreams(server.StreamsConfig{Runtime: own, Pods: own})
-	if err != nil {
-		t.Fatal(err)
-	}
+	streams := must.Get(server.NewStreams(server.StreamsConfig{Runtime: own, Pods: own}))(t)
 	request := func(h http.Handler, method, path, protocol string, header http.Header) int {
 		r := httptest.NewRequest(method, "https://node1:10250"+path, nil)
 		r.Header = header.Clone()
@@ -85,9 +83,7 @@ func TestPagesOfOtherSitesAreRejected(t *testing.T) {
 // another site. The page of the timeline has a policy of its own.
 func TestBrowsersRunNothingThatAnswersRepeat(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "x.html"), []byte("<script>fetch('/run/default/web/app?cmd=a', {method: 'POST'})</script>"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, "x.html"), []byte("<script>fetch('/run/default/web/app?cmd=a', {method: 'POST'})</script>"), 0o600))
 	history := timeline.New(timeline.Config{})
 	n := newNode(t, func(c *server.Config) { c.NodeLogs, c.Timeline = dir, history })
 	n.run("web", "echo '<script>'; sleep infinity", isRunning)

@@ -21,6 +21,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/runtime/cri/critest/faults"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/syncpod/server"
 )
 
@@ -87,10 +88,7 @@ func TestLogsOfInstances(t *testing.T) {
 func TestFollowLogs(t *testing.T) {
 	n := newNode(t, nil)
 	n.run("web", "echo one; while test ! -e /go; do sleep 0.02; done; echo two; exit 0", isRunning)
-	resp, err := http.Get(n.url + "/containerLogs/default/web/app?follow=true")
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := must.Get(http.Get(n.url + "/containerLogs/default/web/app?follow=true"))(t)
 	defer resp.Body.Close()
 	lines := bufio.NewScanner(resp.Body)
 	if !lines.Scan() || lines.Text() != "one" {
@@ -110,14 +108,8 @@ func TestFollowOfAQuietLogBeginsAtOnce(t *testing.T) {
 	n.run("web", "sleep infinity", isRunning)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, "GET", n.url+"/containerLogs/default/web/app?follow=true", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	req := must.Get(http.NewRequestWithContext(ctx, "GET", n.url+"/containerLogs/default/web/app?follow=true", nil))(t)
+	resp := must.Get(http.DefaultClient.Do(req))(t)
 	resp.Body.Close() // the caller has enough; the end of the test shows whether it ends
 }
 
@@ -126,13 +118,8 @@ func TestLogsThatCannotBeRead(t *testing.T) {
 	n.run("web", "echo one; sleep infinity", isRunning)
 	n.fail(critest.ContainerStatus, "broken", 1)
 	n.want("GET", "/containerLogs/default/web/app", 500, "broken")
-	resp, err := runtimeStatus(n)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Remove(resp); err != nil {
-		t.Fatal(err)
-	}
+	resp := must.Get(runtimeStatus(n))(t)
+	must.Do(t, os.Remove(resp))
 	for _, follow := range []string{"", "?follow=1"} {
 		n.want("GET", "/containerLogs/default/web/app"+follow, 404, "0.log")
 	}
@@ -213,16 +200,10 @@ func TestNodeLogs(t *testing.T) {
 	n.want("GET", "/logs/", 405, "not served")
 	dir := t.TempDir()
 	for name, text := range map[string]string{"messages": "boot", "app.d/log": "of an app"} {
-		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o700))
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
-	if err := os.Symlink("/etc/passwd", filepath.Join(dir, "out")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Symlink("/etc/passwd", filepath.Join(dir, "out")))
 	n = newNode(t, func(c *server.Config) { c.NodeLogs = dir })
 	n.want("GET", "/logs/", 200, "app.d/")
 	n.want("GET", "/logs/messages", 200, "boot")
@@ -239,9 +220,7 @@ func TestNodeLogs(t *testing.T) {
 func TestNodeLogsOfAWideDirectory(t *testing.T) {
 	dir := t.TempDir()
 	for i := range 10_050 {
-		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("log-%d", i)), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, fmt.Sprintf("log-%d", i)), nil, 0o600))
 	}
 	n := newNode(t, func(c *server.Config) { c.NodeLogs = dir })
 	if code, text := n.ask("GET", "/logs/"); code != 200 || strings.Count(text, "<a href") != 10_000 {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/podsync/podsync/internal/spdy"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/runtime/websocket"
 )
 
@@ -29,10 +30,7 @@ func (n *node) dialWebSocket(path string, protocol string) (*websocket.Conn, err
 	if err != nil {
 		n.Fatal(err)
 	}
-	req, err := http.NewRequest("GET", n.url+path, nil)
-	if err != nil {
-		n.Fatal(err)
-	}
+	req := must.Get(http.NewRequest("GET", n.url+path, nil))(n)
 	n.caller = conn
 	req.Header.Set("Authorization", "Bearer hunter2")
 	ws, _, err := websocket.Dial(conn, req, "base64url.bearer.authorization.k8s.io.hunter2", protocol)
@@ -73,9 +71,7 @@ func (n *node) process(b *backend, path string, kinds ...string) (*websocket.Con
 		if err != nil || m.Kind != spdy.Opened || m.Stream != uint32(2*i+1) || m.Header.Get("streamtype") != kind {
 			n.Fatalf("%+v, %v, want the stream %q", m, err, kind)
 		}
-		if err := rt.Accept(m.Stream); err != nil {
-			n.Fatal(err)
-		}
+		must.Do(n, rt.Accept(m.Stream))
 	}
 	return ws(), rt, conn
 }
@@ -103,9 +99,7 @@ func TestTranslatedProcess(t *testing.T) {
 		t.Errorf("the runtime gets the caller's credentials: %v", req.Header)
 	}
 	for _, message := range []string{"\x00input", "\x01none", "", "\x07none", "\x04{}", "\xff\x01", "\xff\x00", "\x00too late"} {
-		if err := ws.Write([]byte(message)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, ws.Write([]byte(message)))
 	}
 	for _, want := range []spdy.Message{{Kind: spdy.Data, Stream: 3, Data: []byte("input")}, {Kind: spdy.Data, Stream: 7, Data: []byte("{}")}, {Kind: spdy.Closed, Stream: 3}} {
 		if m, err := rt.Read(); err != nil || m.Kind != want.Kind || m.Stream != want.Stream || string(m.Data) != string(want.Data) {
@@ -151,9 +145,7 @@ func TestTranslatedProcessThatBreaks(t *testing.T) {
 		n, b := newNode(t, nil), newBackend(t, 0)
 		n.run("web", "sleep infinity", isRunning)
 		ws, rt, conn := n.process(b, "/attach/default/web/app?output=1", "error", "stdout")
-		if err := die(rt, conn); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, die(rt, conn))
 		if got := said(ws); got != "false, the stream ended" {
 			t.Errorf("%s: %q, want a broken stream", name, got)
 		}

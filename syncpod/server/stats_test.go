@@ -20,6 +20,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/runtime/cri/critest/faults"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/runtime/stats"
 	"github.com/podsync/podsync/syncpod/loop"
 	"github.com/podsync/podsync/syncpod/server"
@@ -39,10 +40,7 @@ var proc = fstest.MapFS{
 // withProc has the server read that node.
 func withProc(t testing.TB) func(*server.Config) {
 	return func(c *server.Config) {
-		var err error
-		if c.Stats, err = stats.New(stats.Config{Runtime: c.Client, Root: proc, Dir: t.TempDir()}); err != nil {
-			t.Fatal(err)
-		}
+		c.Stats = must.Get(stats.New(stats.Config{Runtime: c.Client, Root: proc, Dir: t.TempDir()}))(t)
 	}
 }
 
@@ -179,9 +177,7 @@ func TestOneReadingForAll(t *testing.T) {
 	n := newNode(t, withProc(t))
 	n.run("web", "sleep infinity", isRunning)
 	gate := &faults.Gate{}
-	if _, err := n.Inject(faults.Fault{Match: faults.Match{Method: critest.ListPodSandboxStats}, Hang: gate}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(n.Inject(faults.Fault{Match: faults.Match{Method: critest.ListPodSandboxStats}, Hang: gate}))(t)
 	var asked sync.WaitGroup
 	for range 30 {
 		asked.Go(func() { n.want("GET", "/metrics/resource", 200, "pod_cpu_usage_seconds_total") })
@@ -254,10 +250,7 @@ func TestMetricsOfOddNames(t *testing.T) {
 	}, nil, time.Now())
 	config := server.Config{Agent: agent, Client: &cri.Client{RuntimeServiceClient: usageRuntime{}}, Authenticator: everybody{}, Authorizer: everybody{}}
 	withProc(t)(&config)
-	s, err := server.New(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(server.New(config))(t)
 	text := ask(s, "GET", "/metrics/resource").Body.String()
 	want := `pod_cpu_usage_seconds_total{pod="a\"} 1\nnode_cpu 7\\",namespace="` + "\uFFFD" + `"} 0.5 1000000000000` + "\n"
 	if !strings.Contains(text, want) {

@@ -17,6 +17,7 @@ import (
 	"github.com/go-logr/logr/funcr"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/syncpod/server"
 )
 
@@ -79,22 +80,14 @@ func (b *backend) conn(t testing.TB) net.Conn {
 // open requests a stream, and returns the response and the caller's end.
 func (n *node) open(method, path, protocol string) (*http.Response, net.Conn, *bufio.Reader) {
 	n.Helper()
-	conn, err := net.Dial("tcp", strings.TrimPrefix(n.url, "http://"))
-	if err != nil {
-		n.Fatal(err)
-	}
+	conn := must.Get(net.Dial("tcp", strings.TrimPrefix(n.url, "http://")))(n)
 	n.Cleanup(func() { conn.Close() })
-	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
-		n.Fatal(err)
-	}
+	must.Do(n, conn.SetDeadline(time.Now().Add(patience)))
 	fmt.Fprintf(conn, "%s %s HTTP/1.1\r\nHost: node1\r\nConnection: Upgrade\r\nUpgrade: %s\r\nX-Stream-Protocol-Version: v4.channel.k8s.io\r\n"+
 		"Authorization: Bearer hunter2\r\nCookie: a=hunter2\r\nX-Remote-Extra-Why: hunter2\r\n"+
 		"Sec-WebSocket-Protocol: base64url.bearer.authorization.k8s.io.hunter2, v4.channel.k8s.io\r\n\r\n", method, path, protocol)
 	r := bufio.NewReader(conn)
-	resp, err := http.ReadResponse(r, &http.Request{Method: method})
-	if err != nil {
-		n.Fatal(err)
-	}
+	resp := must.Get(http.ReadResponse(r, &http.Request{Method: method}))(n)
 	return resp, conn, r
 }
 
@@ -139,9 +132,7 @@ func talk(t *testing.T, from io.Writer, conn net.Conn, to io.Reader) {
 	t.Helper()
 	text := strings.Repeat("0123456789", 30_000)
 	go func() { _, _ = io.WriteString(from, text) }() // the reader below notices missing bytes
-	if err := conn.SetReadDeadline(time.Now().Add(patience)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, conn.SetReadDeadline(time.Now().Add(patience)))
 	got := make([]byte, len(text))
 	if _, err := io.ReadFull(to, got); err != nil || string(got) != text {
 		t.Errorf("%v: %.20q, want %v and no error", err, got, text)
@@ -234,10 +225,7 @@ func TestErrorsContainNoSecrets(t *testing.T) {
 		c.Log = funcr.New(func(prefix, args string) { lines = append(lines, prefix+args) }, funcr.Options{Verbosity: 10})
 	})
 	n.run("web", "sleep infinity", isRunning)
-	lis, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	lis := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	n.streams = "http://" + lis.Addr().String() + token
 	lis.Close() // no server listens
 	resp, _, _ := n.open("POST", execPath, "SPDY/3.1")

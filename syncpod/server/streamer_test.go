@@ -18,6 +18,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/syncpod/server"
 )
 
@@ -67,40 +68,26 @@ func TestStreamsOfAnOwnBackend(t *testing.T) {
 	own := &ownBackend{url: streaming.url}
 	var log strings.Builder
 	var logging sync.Mutex
-	streams, err := server.NewStreams(server.StreamsConfig{Runtime: own, Pods: own, Log: funcr.New(func(_, args string) {
+	streams := must.Get(server.NewStreams(server.StreamsConfig{Runtime: own, Pods: own, Log: funcr.New(func(_, args string) {
 		logging.Lock()
 		defer logging.Unlock()
 		log.WriteString(args + "\n")
-	}, funcr.Options{})})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}, funcr.Options{})}))(t)
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		streams.ServeHTTP(w, server.WithUser(r, server.User{Name: "ann"}))
 	}))
 	t.Cleanup(web.Close)
 	open := func(path, protocol string) (*http.Response, net.Conn, *bufio.Reader) {
-		conn, err := net.Dial("tcp", strings.TrimPrefix(web.URL, "http://"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		conn := must.Get(net.Dial("tcp", strings.TrimPrefix(web.URL, "http://")))(t)
 		t.Cleanup(func() { conn.Close() })
-		r, err := http.NewRequest("POST", web.URL+path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(http.NewRequest("POST", web.URL+path, nil))(t)
 		if protocol != "" {
 			r.Header.Set("Connection", "Upgrade")
 			r.Header.Set("Upgrade", protocol)
 		}
-		if err := r.Write(conn); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, r.Write(conn))
 		reader := bufio.NewReader(conn)
-		resp, err := http.ReadResponse(reader, r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		resp := must.Get(http.ReadResponse(reader, r))(t)
 		return resp, conn, reader
 	}
 

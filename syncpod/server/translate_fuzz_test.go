@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/podsync/podsync/internal/spdy"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/runtime/websocket"
 )
 
@@ -29,10 +30,7 @@ func FuzzTranslate(f *testing.F) {
 			runtime: spdy.Client(theirs), conn: ours, streams: map[byte]uint32{}, channels: map[uint32]byte{},
 		}
 		for channel := range byte(kinds) {
-			stream, err := c.runtime.Open(map[string]string{"streamtype": "any"})
-			if err != nil {
-				t.Fatal(err)
-			}
+			stream := must.Get(c.runtime.Open(map[string]string{"streamtype": "any"}))(t)
 			c.streams[channel], c.channels[stream] = stream, channel
 		}
 		r := httptest.NewRequest("GET", "/", nil)

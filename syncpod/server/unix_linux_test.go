@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/podsync/podsync/runtime/cri"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/syncpod/loop"
 )
 
@@ -68,14 +69,9 @@ func TestServeUnixRefusesOtherUsers(t *testing.T) {
 	for name, uids := range map[string][]int{"a user is named": {named}, "no user is named": nil} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.Chmod(filepath.Dir(dir), 0o755))
 			agent := &countedAgent{}
-			s, err := New(Config{Agent: agent, Client: new(cri.Client)})
-			if err != nil {
-				t.Fatal(err)
-			}
+			s := must.Get(New(Config{Agent: agent, Client: new(cri.Client)}))(t)
 			socket := filepath.Join(dir, "s")
 			ctx, cancel := context.WithCancel(t.Context())
 			ended := make(chan error, 1)
@@ -92,9 +88,7 @@ func TestServeUnixRefusesOtherUsers(t *testing.T) {
 					conn.Close()
 					t.Error("another user can open the socket")
 				}
-				if err := os.Chmod(socket, 0o666); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, os.Chmod(socket, 0o666))
 			}
 			before := agent.asked.Load()
 			if got := askAs(t, foreign, socket); got != "" {

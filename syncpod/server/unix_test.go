@@ -18,6 +18,7 @@ import (
 
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/syncpod/loop"
 )
 
@@ -32,10 +33,7 @@ func (idle) Explain(types.UID) string { return "" }
 
 func idleServer(t *testing.T) *Server {
 	t.Helper()
-	s, err := New(Config{Agent: idle{}, Client: new(cri.Client)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(New(Config{Agent: idle{}, Client: new(cri.Client)}))(t)
 	return s
 }
 
@@ -121,9 +119,7 @@ func TestServeUnixBoundsHeaders(t *testing.T) {
 
 func TestServeUnixReplacesNoFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s")
-	if err := os.WriteFile(path, []byte("precious"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte("precious"), 0o600))
 	if err := idleServer(t).ServeUnix(t.Context(), path); err == nil || !strings.Contains(err.Error(), "no socket") {
 		t.Errorf("%v, want an error and %q in it", err, "no socket")
 	}

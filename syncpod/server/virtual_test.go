@@ -18,6 +18,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/runtime/cri/critest/faults"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/runtime/websocket"
 	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/agent"
@@ -89,18 +90,12 @@ func inBubble(t *testing.T, test func(t *testing.T, rt *critest.Runtime, dial fu
 	synctest.Test(t, func(t *testing.T) {
 		rt, conn := critest.Start(t, critest.Config{Programs: map[string]critest.Program{"greeter": greeter}})
 		client, pods := cri.NewClient(conn), source.NewPush()
-		agent, err := agent.New(agent.Config{
+		agent := must.Get(agent.New(agent.Config{
 			Client: client, Sources: []source.Source{pods}, Sync: syncpod.Config{RuntimeName: "critest"},
 			NoEviction: true, // the disk is the machine's, which pods in memory do not fill
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}))(t)
 		transport := &http.Transport{DialContext: rt.DialStream, DisableKeepAlives: true}
-		handler, err := server.New(server.Config{Agent: agent, Client: client, Authenticator: everybody{}, Authorizer: everybody{}, StreamTransport: transport})
-		if err != nil {
-			t.Fatal(err)
-		}
+		handler := must.Get(server.New(server.Config{Agent: agent, Client: client, Authenticator: everybody{}, Authorizer: everybody{}, StreamTransport: transport}))(t)
 		lis := bufconn.Listen(1 << 16)
 		web := &http.Server{Handler: handler}
 		go func() { _ = web.Serve(lis) }() // until Close
@@ -110,13 +105,10 @@ func inBubble(t *testing.T, test func(t *testing.T, rt *critest.Runtime, dial fu
 				t.Error(err)
 			}
 		}()
-		err = pods.Set(&v1.Pod{
+		must.Do(t, pods.Set(&v1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: "u"},
 			Spec:       v1.PodSpec{Containers: []v1.Container{{Name: "app", Image: "registry.test/app:1", Command: []string{"greeter"}}}},
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}))
 		synctest.Wait()
 		test(t, rt, func(path string, protocols ...string) *websocket.Conn { return dialIn(t, lis, path, protocols...) })
 	})
@@ -128,10 +120,7 @@ func dialIn(t *testing.T, lis *bufconn.Listener, path string, protocols ...strin
 	if err != nil {
 		t.Fatal(err)
 	}
-	req, err := http.NewRequest("GET", "http://node1"+path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	req := must.Get(http.NewRequest("GET", "http://node1"+path, nil))(t)
 	ws, _, err := websocket.Dial(net.Conn(conn), req, protocols...)
 	if err != nil {
 		t.Fatal(err)
@@ -157,9 +146,7 @@ func TestExecEndToEnd(t *testing.T) {
 		began := time.Now()
 		ws := dial("/exec/default/web/app?command=sh&input=1&output=1&error=1", "v5.channel.k8s.io")
 		for _, message := range []string{"\x00echo one; echo two >&2\n", "\x00sleep 60; exit 3\n", "\xff\x00"} {
-			if err := ws.Write([]byte(message)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, ws.Write([]byte(message)))
 		}
 		said := allOf(ws)
 		if said[1] != "one\n" || said[2] != "two\n" || !strings.Contains(said[3], `"reason":"ExitCode","message":"3"`) {
@@ -215,9 +202,7 @@ func TestRuntimeDiesInMidStream(t *testing.T) {
 					if end == "end" {
 						die = rt.Close
 					}
-					if err := die(); err != nil {
-						t.Fatal(err)
-					}
+					must.Do(t, die())
 					if said := allOf(ws); said[3] != "" || time.Since(began) != 0 {
 						t.Errorf("%q after %v, want %q and 0", said, time.Since(began), "")
 					}
@@ -236,15 +221,10 @@ func TestRuntimeDiesInMidStream(t *testing.T) {
 func hear(t *testing.T, ws *websocket.Conn, send, heard string) {
 	t.Helper()
 	if send != "" {
-		if err := ws.Write([]byte(send)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, ws.Write([]byte(send)))
 	}
 	for {
-		message, err := ws.Read()
-		if err != nil {
-			t.Fatal(err)
-		}
+		message := must.Get(ws.Read())(t)
 		if string(message) == heard {
 			return
 		}
@@ -259,9 +239,7 @@ func TestManyStreams(t *testing.T) {
 			all = append(all, dial("/exec/default/web/app?command=cat&input=1&output=1", "v5.channel.k8s.io"))
 		}
 		for i, ws := range all {
-			if err := ws.Write(fmt.Appendf(nil, "\x00%d", i)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, ws.Write(fmt.Appendf(nil, "\x00%d", i)))
 			if got, err := ws.Read(); err != nil || string(got) != fmt.Sprintf("\x01%d", i) {
 				t.Errorf("%q, %v, want %v and no error", got, err, fmt.Sprintf("\x01%d", i))
 			}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/container/env"
@@ -38,9 +39,7 @@ func TestFolderConfigsAreSeenAtOnce(t *testing.T) {
 	root, dir := t.TempDir(), t.TempDir()
 	write := func(name, text string) {
 		t.Helper()
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	wantConf := func(want string) {
 		t.Helper()
@@ -53,10 +52,7 @@ func TestFolderConfigsAreSeenAtOnce(t *testing.T) {
 		}
 	}
 	synctest.Test(t, func(t *testing.T) {
-		folder, err := source.NewFolder(source.FolderConfig{Path: dir, NodeName: "n", Rescan: 5 * time.Second})
-		if err != nil {
-			t.Fatal(err)
-		}
+		folder := must.Get(source.NewFolder(source.FolderConfig{Path: dir, NodeName: "n", Rescan: 5 * time.Second}))(t)
 		write("pod.yaml", mountsSettings)
 		write("settings.yaml", settings("one"))
 		rt := runAgent(t, root, folder.Unwatched())
@@ -78,14 +74,11 @@ func TestFolderConfigsAreSeenAtOnce(t *testing.T) {
 func runAgent(t *testing.T, root string, folder *source.Folder) *critest.Runtime {
 	t.Helper()
 	rt, conn := critest.Start(t, critest.Config{})
-	agent, err := agent.New(agent.Config{
+	agent := must.Get(agent.New(agent.Config{
 		Client: cri.NewClient(conn), Root: root, Sources: []source.Source{folder}, NoEviction: true, // this machine may be short of something
 		NoLogRotation: true, // this runtime has no log files
 		Sync:          syncpod.Config{RuntimeName: "critest", Node: syncpod.Node{LogsRoot: filepath.Join(root, "logs")}, Objects: syncpod.Objects{Sources: env.Sources{ConfigMaps: folder}}},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error)
 	go func() { ended <- agent.Run(ctx) }()

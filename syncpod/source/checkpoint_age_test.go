@@ -11,6 +11,8 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // aged is a configuration that forgets pods after two hours.
@@ -35,7 +37,7 @@ func TestE5_AgeOfCheckpoint(t *testing.T) {
 				inBubble(t, func(t *testing.T, path string) {
 					of := func(c *CheckpointConfig) { aged(c); c.Key = key }
 					first := live(t, path, of)
-					must(t, first.push.Set(pushed("a", "a:1")))
+					must.Do(t, first.push.Set(pushed("a", "a:1")))
 					first.expect("a=a:1")
 					for began := time.Now(); time.Since(began) < tc.runs; time.Sleep(20 * time.Minute) {
 						if tc.confirms {
@@ -50,7 +52,7 @@ func TestE5_AgeOfCheckpoint(t *testing.T) {
 					second := live(t, path, of)
 					time.Sleep(time.Minute)
 					second.expect(tc.want)
-					must(t, second.push.Set(pushed("b", "b:1")))
+					must.Do(t, second.push.Set(pushed("b", "b:1")))
 					second.expect("b=b:1")
 				})
 			}
@@ -65,7 +67,7 @@ func TestE5_AgeOfObjects(t *testing.T) {
 			there := &shelf{data: map[string]string{"c": "one"}}
 			of := func(c *CheckpointConfig) { change(c); c.ConfigMaps = there }
 			first := live(t, path, of)
-			must(t, first.push.Set(refers()))
+			must.Do(t, first.push.Set(refers()))
 			synctest.Wait()
 			first.configMap("c")
 			first.end()
@@ -108,12 +110,12 @@ func TestConfirmationsAreWrittenAtIntervals(t *testing.T) {
 			synctest.Wait()
 			return writes.Load() - before
 		}
-		must(t, l.push.Update(pushed("a", "a:1")))
+		must.Do(t, l.push.Update(pushed("a", "a:1")))
 		time.Sleep(time.Minute)
 		if n := confirm(time.Hour); n != 0 {
 			t.Errorf("%d confirmations are written before the source has delivered all pods, want 0", n)
 		}
-		must(t, l.push.Set(pushed("a", "a:1")))
+		must.Do(t, l.push.Set(pushed("a", "a:1")))
 		time.Sleep(time.Minute)
 		if n := confirm(10 * time.Minute); n != 10 {
 			t.Errorf("%d confirmations are written in ten minutes, want 10", n)
@@ -121,12 +123,11 @@ func TestConfirmationsAreWrittenAtIntervals(t *testing.T) {
 		var full atomic.Bool
 		full.Store(true)
 		l.mem.file.disk = pickyDisk{countingDisk{&writes}, path, &full}
-		must(t, l.push.Set(pushed("a", "a:2")))
+		must.Do(t, l.push.Set(pushed("a", "a:2")))
 		time.Sleep(time.Minute)
 		confirm(time.Hour)
 		f := checkpointFile{path: path, source: "api", disk: osDisk{}}
-		m, err := f.read()
-		must(t, err)
+		m := must.Get(f.read())(t)
 		if age := time.Since(f.confirmedAt(m.SavedAt)); m.Pods[0].Spec.Containers[0].Image != "a:1" || age < time.Hour {
 			t.Errorf("image %s was confirmed %v ago, though another one is wanted since more than an hour", m.Pods[0].Spec.Containers[0].Image, age)
 		}
@@ -143,49 +144,45 @@ func TestConfirmationsAreWrittenAtIntervals(t *testing.T) {
 func TestConfirmationThatIsOfNoUse(t *testing.T) {
 	key := bytes.Repeat([]byte{1}, keySize)
 	for name, spoil := range map[string]func(t *testing.T, f *checkpointFile){
-		"missing": func(t *testing.T, f *checkpointFile) { must(t, os.Remove(f.confirmationPath())) },
+		"missing": func(t *testing.T, f *checkpointFile) { must.Do(t, os.Remove(f.confirmationPath())) },
 		"cut": func(t *testing.T, f *checkpointFile) {
-			text, err := os.ReadFile(f.confirmationPath())
-			must(t, err)
-			must(t, os.WriteFile(f.confirmationPath(), text[:len(text)-1], 0o600))
+			text := must.Get(os.ReadFile(f.confirmationPath()))(t)
+			must.Do(t, os.WriteFile(f.confirmationPath(), text[:len(text)-1], 0o600))
 		},
-		"too large": func(t *testing.T, f *checkpointFile) { must(t, os.Truncate(f.confirmationPath(), maxConfirmation+1)) },
+		"too large": func(t *testing.T, f *checkpointFile) {
+			must.Do(t, os.Truncate(f.confirmationPath(), maxConfirmation+1))
+		},
 		"a directory": func(t *testing.T, f *checkpointFile) {
-			must(t, os.Remove(f.confirmationPath()))
-			must(t, os.Mkdir(f.confirmationPath(), 0o700))
+			must.Do(t, os.Remove(f.confirmationPath()))
+			must.Do(t, os.Mkdir(f.confirmationPath(), 0o700))
 		},
 		"not encrypted": func(t *testing.T, f *checkpointFile) {
 			plain := checkpointFile{path: f.path, source: f.source, disk: osDisk{}, savedAt: f.savedAt}
-			_, err := plain.confirm(f.savedAt.Add(2 * time.Hour))
-			must(t, err)
+			must.Get(plain.confirm(f.savedAt.Add(2 * time.Hour)))(t)
 		},
 		"of another checkpoint": func(t *testing.T, f *checkpointFile) {
 			time.Sleep(time.Second)
-			must(t, f.write(checkpointData{Pods: []*v1.Pod{pushed("a", "a:2")}}))
+			must.Do(t, f.write(checkpointData{Pods: []*v1.Pod{pushed("a", "a:2")}}))
 		},
 		"before the checkpoint": func(t *testing.T, f *checkpointFile) {
-			_, err := f.confirm(f.savedAt.Add(-time.Hour))
-			must(t, err)
+			must.Get(f.confirm(f.savedAt.Add(-time.Hour)))(t)
 		},
 		"the checkpoint in its place": func(t *testing.T, f *checkpointFile) {
-			text, err := os.ReadFile(f.path)
-			must(t, err)
-			must(t, os.WriteFile(f.confirmationPath(), text, 0o600))
+			text := must.Get(os.ReadFile(f.path))(t)
+			must.Do(t, os.WriteFile(f.confirmationPath(), text, 0o600))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, path string) {
 				f := checkpointFile{path: path, source: "api", key: key, disk: osDisk{}}
-				must(t, f.write(checkpointData{Pods: []*v1.Pod{pushed("a", "a:1")}}))
+				must.Do(t, f.write(checkpointData{Pods: []*v1.Pod{pushed("a", "a:1")}}))
 				at := f.savedAt.Add(time.Hour)
-				_, err := f.confirm(at)
-				must(t, err)
+				must.Get(f.confirm(at))(t)
 				if got := f.confirmedAt(f.savedAt); !got.Equal(at) {
 					t.Fatalf("confirmed at %v, want %v", got, at)
 				}
 				spoil(t, &f)
-				m, err := f.read()
-				must(t, err)
+				m := must.Get(f.read())(t)
 				if got := f.confirmedAt(m.SavedAt); !got.Equal(m.SavedAt) {
 					t.Errorf("confirmed at %v, want the time of the checkpoint, %v", got, m.SavedAt)
 				}
@@ -238,7 +235,7 @@ func TestE5_AgeOfUnconfirmedPods(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, path string) {
 				first := live(t, path, aged)
-				must(t, first.push.Set(pushed("a", "a:1")))
+				must.Do(t, first.push.Set(pushed("a", "a:1")))
 				synctest.Wait()
 				first.end()
 				time.Sleep(time.Hour)
@@ -249,7 +246,7 @@ func TestE5_AgeOfUnconfirmedPods(t *testing.T) {
 					}
 				})
 				if tc.say != nil {
-					must(t, tc.say(second.push))
+					must.Do(t, tc.say(second.push))
 				}
 				time.Sleep(time.Minute)
 				second.end()

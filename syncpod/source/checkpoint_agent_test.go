@@ -17,6 +17,7 @@ import (
 
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/container/env"
@@ -76,32 +77,23 @@ func (m *machine) boot(static bool) {
 // run starts an agent on the runtime there is.
 func (m *machine) run(static bool) {
 	m.Helper()
-	conn, err := m.rt.Dial()
-	if err != nil {
-		m.Fatal(err)
-	}
+	conn := must.Get(m.rt.Dial())(m)
 	m.push = source.NewPush()
 	if static {
 		m.push = source.NewStaticPush("http")
 	}
-	mem, err := source.NewCheckpoint(source.CheckpointConfig{
+	mem := must.Get(source.NewCheckpoint(source.CheckpointConfig{
 		Source: m.push, ConfigMaps: m.server, Secrets: m.server,
 		Path: filepath.Join(m.root, "checkpoint", "pods"), Key: []byte("0123456789abcdef0123456789abcdef"),
-	})
-	if err != nil {
-		m.Fatal(err)
-	}
-	m.agent, err = agent.New(agent.Config{
+	}))(m)
+	m.agent = must.Get(agent.New(agent.Config{
 		Client: cri.NewClient(conn), Root: m.root, Sources: []source.Source{mem}, NoEviction: true, // this machine may be short of something
 		NoLogRotation: true, // this runtime has no log files
 		Sync: syncpod.Config{
 			RuntimeName: "critest", Node: syncpod.Node{LogsRoot: filepath.Join(m.root, "logs")},
 			Objects: syncpod.Objects{Sources: env.Sources{ConfigMaps: mem, Secrets: mem}},
 		},
-	})
-	if err != nil {
-		m.Fatal(err)
-	}
+	}))(m)
 	ctx, cancel := context.WithCancel(m.Context())
 	ended := make(chan error)
 	go func() { ended <- m.agent.Run(ctx) }()
@@ -166,9 +158,7 @@ func onMachine(t *testing.T, test func(m *machine)) {
 
 func (m *machine) set(pods ...*v1.Pod) {
 	m.Helper()
-	if err := m.push.Set(pods...); err != nil {
-		m.Fatal(err)
-	}
+	must.Do(m, m.push.Set(pods...))
 	time.Sleep(20 * time.Second)
 }
 
@@ -215,9 +205,7 @@ func TestE5_RunningPodOutsideTheCheckpoint(t *testing.T) {
 			onMachine(t, func(m *machine) {
 				m.boot(static)
 				m.set(wanted("a", "uid-a"))
-				if err := m.push.Set(wanted("a", "uid-a"), wanted("b", "uid-b")); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, m.push.Set(wanted("a", "uid-a"), wanted("b", "uid-b")))
 				time.Sleep(20 * time.Second)
 				m.wantRunning("a uid-a", "b uid-b")
 				m.forget("b")
@@ -245,26 +233,19 @@ func (m *machine) forget(name string) {
 	if m.push.Static() {
 		push = source.NewStaticPush("http")
 	}
-	mem, err := source.NewCheckpoint(source.CheckpointConfig{
+	mem := must.Get(source.NewCheckpoint(source.CheckpointConfig{
 		Source: push, Path: filepath.Join(m.root, "checkpoint", "pods"), Key: []byte("0123456789abcdef0123456789abcdef"),
-	})
-	if err != nil {
-		m.Fatal(err)
-	}
+	}))(m)
 	var pods []*v1.Pod
 	for _, p := range m.agent.Pods() {
 		if p.Pod.Name != name {
 			pods = append(pods, p.Pod)
 		}
 	}
-	if err := push.Set(pods...); err != nil {
-		m.Fatal(err)
-	}
+	must.Do(m, push.Set(pods...))
 	ctx, cancel := context.WithTimeout(m.Context(), time.Second)
 	defer cancel()
-	if err := mem.Run(ctx, func(source.Snapshot) {}); err != nil {
-		m.Fatal(err)
-	}
+	must.Do(m, mem.Run(ctx, func(source.Snapshot) {}))
 }
 
 // A static pod was replaced right before the agent ended, and the checkpoint has the
@@ -307,9 +288,7 @@ func TestM1_CheckpointedVersionDoesNotWaitForEver(t *testing.T) {
 		m.run(true)
 		time.Sleep(time.Minute)
 		for _, c := range m.rt.Journal().Pod("uid-2").Of(critest.StartContainer) {
-			if err := m.rt.ExitContainer(c.ContainerID, critest.Exit{Code: 1}); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, m.rt.ExitContainer(c.ContainerID, critest.Exit{Code: 1}))
 		}
 		time.Sleep(time.Minute)
 		m.wantRunning("a uid-1")
@@ -318,16 +297,11 @@ func TestM1_CheckpointedVersionDoesNotWaitForEver(t *testing.T) {
 
 func readFile(t *testing.T, path string) []byte {
 	t.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(path))(t)
 	return text
 }
 
 func writeFile(t *testing.T, path string, text []byte) {
 	t.Helper()
-	if err := os.WriteFile(path, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, text, 0o600))
 }

@@ -22,6 +22,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/syncpod/container/env"
 )
 
@@ -42,10 +43,7 @@ func live(t *testing.T, path string, change func(*CheckpointConfig)) *life {
 		change(&c)
 		l.push, _ = c.Source.(*Push)
 	}
-	var err error
-	if l.mem, err = NewCheckpoint(c); err != nil {
-		t.Fatal(err)
-	}
+	l.mem = must.Get(NewCheckpoint(c))(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	running.Go(func() {
@@ -88,13 +86,6 @@ func (l *life) expect(want string) {
 	}
 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 func inBubble(t *testing.T, test func(t *testing.T, path string)) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "below", "checkpoint.json")
@@ -108,7 +99,7 @@ func TestE5_CheckpointUntilTheSourceSpeaks(t *testing.T) {
 		first.expect("nothing")
 		time.Sleep(time.Hour)
 		first.expect("nothing") // there is nothing to remember: it waits as without
-		must(t, first.push.Set(pushed("a", "a:1"), pushed("b", "b:1")))
+		must.Do(t, first.push.Set(pushed("a", "a:1"), pushed("b", "b:1")))
 		first.expect("a=a:1 b=b:1")
 		first.end()
 
@@ -117,18 +108,18 @@ func TestE5_CheckpointUntilTheSourceSpeaks(t *testing.T) {
 		second.expect("nothing") // the source may still deliver
 		time.Sleep(time.Millisecond)
 		second.expect("a=a:1 b=b:1 incomplete warned")
-		must(t, second.push.Update(pushed("b", "b:2")))
+		must.Do(t, second.push.Update(pushed("b", "b:2")))
 		second.expect("b=b:2 a=a:1 incomplete warned")
-		must(t, second.push.Update(pushed("c", "c:1")))
+		must.Do(t, second.push.Update(pushed("c", "c:1")))
 		second.push.Delete("uid-c")
 		second.push.Delete("uid-b") // the source has reported this pod
 		second.expect("a=a:1 incomplete warned")
-		must(t, second.push.Set(pushed("d", "d:1")))
+		must.Do(t, second.push.Set(pushed("d", "d:1")))
 		second.expect("d=d:1")
 		second.end()
 
 		third := live(t, path, nil)
-		must(t, third.push.Set(pushed("d", "d:2"))) // in time: the checkpoint is not delivered
+		must.Do(t, third.push.Set(pushed("d", "d:2"))) // in time: the checkpoint is not delivered
 		third.expect("d=d:2")
 		time.Sleep(time.Hour)
 		third.expect("d=d:2")
@@ -142,11 +133,11 @@ func TestE5_CheckpointUntilTheSourceSpeaks(t *testing.T) {
 func TestE5_TwoStartsWithoutTheSource(t *testing.T) {
 	inBubble(t, func(t *testing.T, path string) {
 		first := live(t, path, nil)
-		must(t, first.push.Set(pushed("a", "a:1"), pushed("b", "b:1")))
+		must.Do(t, first.push.Set(pushed("a", "a:1"), pushed("b", "b:1")))
 		first.expect("a=a:1 b=b:1")
 		first.end()
 		second := live(t, path, nil)
-		must(t, second.push.Update(pushed("b", "b:2")))
+		must.Do(t, second.push.Update(pushed("b", "b:2")))
 		second.expect("b=b:2 incomplete")
 		second.end()
 		third := live(t, path, nil)
@@ -168,14 +159,14 @@ func TestM5_CheckpointedPodsOfOneName(t *testing.T) {
 			inBubble(t, func(t *testing.T, path string) {
 				of := func(c *CheckpointConfig) { c.Source = tc.push() }
 				first := live(t, path, of)
-				must(t, first.push.Set(pushed("a", "a:1")))
+				must.Do(t, first.push.Set(pushed("a", "a:1")))
 				first.expect("a=a:1")
 				first.end()
 				next := pushed("a", "a:2")
 				next.UID = "another"
 				second := live(t, path, of)
 				time.Sleep(time.Minute)
-				must(t, second.push.Update(next))
+				must.Do(t, second.push.Update(next))
 				second.expect(tc.want)
 			})
 		})
@@ -192,11 +183,10 @@ func (failing) Run(context.Context, func(Snapshot)) error { return errFails }
 func TestCheckpointOfASourceThatFails(t *testing.T) {
 	inBubble(t, func(t *testing.T, path string) {
 		first := live(t, path, nil)
-		must(t, first.push.Set(pushed("a", "a:1")))
+		must.Do(t, first.push.Set(pushed("a", "a:1")))
 		first.expect("a=a:1")
 		first.end()
-		mem, err := NewCheckpoint(CheckpointConfig{Source: failing{NewPush()}, Path: path})
-		must(t, err)
+		mem := must.Get(NewCheckpoint(CheckpointConfig{Source: failing{NewPush()}, Path: path}))(t)
 		var got deliveries
 		if err := mem.Run(t.Context(), got.add); err != errFails {
 			t.Errorf("Run: %v, want %v", err, errFails)
@@ -217,7 +207,7 @@ func TestCheckpointIsWrittenAtIntervals(t *testing.T) {
 			t.Helper()
 			pod := pushed("a", "a:1")
 			change(pod)
-			must(t, l.push.Set(pod))
+			must.Do(t, l.push.Set(pod))
 			synctest.Wait()
 		}
 		expect := func(want int64) {
@@ -305,7 +295,7 @@ func TestF14_CheckpointOverACrashAtEachStep(t *testing.T) {
 			for _, part := range []float64{0, 0.5, 1} {
 				path := filepath.Join(t.TempDir(), "checkpoint.json")
 				f := checkpointFile{path: path, source: "api", key: key, disk: osDisk{}}
-				must(t, f.write(checkpointData{Pods: []*v1.Pod{pushed("a", "a:1")}}))
+				must.Do(t, f.write(checkpointData{Pods: []*v1.Pod{pushed("a", "a:1")}}))
 				left := step
 				f.disk = crashingDisk{&left, part}
 				err := f.write(checkpointData{Pods: []*v1.Pod{pushed("a", "a:2")}})
@@ -313,8 +303,7 @@ func TestF14_CheckpointOverACrashAtEachStep(t *testing.T) {
 					t.Errorf("step %d: %v, want (err == nil) == (step >= 3)", step, err)
 				}
 				f.disk = osDisk{}
-				m, err := f.read()
-				must(t, err)
+				m := must.Get(f.read())(t)
 				want := "a:1"
 				if step >= 2 {
 					want = "a:2"
@@ -322,7 +311,7 @@ func TestF14_CheckpointOverACrashAtEachStep(t *testing.T) {
 				if got := m.Pods[0].Spec.Containers[0].Image; got != want {
 					t.Errorf("step %d: remembered is %s, want %s", step, got, want)
 				}
-				must(t, f.write(checkpointData{Pods: []*v1.Pod{pushed("a", "a:3")}}))
+				must.Do(t, f.write(checkpointData{Pods: []*v1.Pod{pushed("a", "a:3")}}))
 				if entries, err := os.ReadDir(filepath.Dir(path)); err != nil || len(entries) != 1 {
 					t.Errorf("step %d: left is %v, %v", step, entries, err)
 				}
@@ -362,27 +351,25 @@ func TestCheckpointFileThatIsOfNoUse(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, path string) {
 				first := live(t, path, func(c *CheckpointConfig) { c.Key = tc.wrote })
-				must(t, first.push.Set(pushed("a", "a:1")))
+				must.Do(t, first.push.Set(pushed("a", "a:1")))
 				synctest.Wait()
 				first.end()
 				if tc.damage != nil {
-					text, err := os.ReadFile(path)
-					must(t, err)
-					must(t, os.WriteFile(path, tc.damage(text), 0o600))
+					text := must.Get(os.ReadFile(path))(t)
+					must.Do(t, os.WriteFile(path, tc.damage(text), 0o600))
 				}
 				second := live(t, path, func(c *CheckpointConfig) { c.Key = tc.reads })
 				time.Sleep(time.Minute)
 				if got := second.words(); !strings.Contains(got, "incomplete error: the checkpoint of the source in ") || !strings.Contains(got, tc.want) {
 					t.Errorf("delivered is %q, want an error with %q", got, tc.want)
 				}
-				before, err := os.ReadFile(path)
-				must(t, err)
-				must(t, second.push.Update(pushed("b", "b:1"))) // which is not all
+				before := must.Get(os.ReadFile(path))(t)
+				must.Do(t, second.push.Update(pushed("b", "b:1"))) // which is not all
 				time.Sleep(time.Minute)
 				if after, err := os.ReadFile(path); err != nil || !bytes.Equal(before, after) {
 					t.Errorf("the file was replaced before a complete delivery of the source: %q, %v", after, err)
 				}
-				must(t, second.push.Set(pushed("a", "a:2")))
+				must.Do(t, second.push.Set(pushed("a", "a:2")))
 				time.Sleep(time.Minute)
 				second.expect("a=a:2")
 				second.end()
@@ -397,15 +384,15 @@ func TestCheckpointFileThatIsOfNoUse(t *testing.T) {
 // Only a regular file is read, and a failed write is reported.
 func TestCheckpointPathThatIsOfNoUse(t *testing.T) {
 	inBubble(t, func(t *testing.T, path string) {
-		must(t, os.MkdirAll(path, 0o700))
+		must.Do(t, os.MkdirAll(path, 0o700))
 		l := live(t, path, nil)
 		time.Sleep(time.Minute)
 		l.expect("incomplete error: the checkpoint of the source in " + path + ": \"checkpoint.json\" is not a regular file")
-		must(t, l.push.Set(pushed("a", "a:1")))
+		must.Do(t, l.push.Set(pushed("a", "a:1")))
 		if got := l.words(); !strings.HasPrefix(got, "a=a:1 error: ") || !strings.Contains(got, "the checkpoint of the source cannot be written: ") {
 			t.Errorf("delivered is %q, want an error of the write", got)
 		}
-		must(t, os.Remove(path))
+		must.Do(t, os.Remove(path))
 		time.Sleep(time.Minute)
 		l.expect("a=a:1") // it was tried again
 		l.end()
@@ -484,7 +471,7 @@ func TestR4_AbsenceIsKnown(t *testing.T) {
 		there := &shelf{data: map[string]string{}}
 		of := func(c *CheckpointConfig) { c.ConfigMaps, c.Secrets = there, there }
 		first := live(t, path, of)
-		must(t, first.push.Set(refers()))
+		must.Do(t, first.push.Set(refers()))
 		synctest.Wait()
 		first.configMap("c")
 		first.secret("s")
@@ -523,7 +510,7 @@ func TestE5_ObjectsAnswerFromMemory(t *testing.T) {
 			}
 		}
 		first := live(t, path, of(key))
-		must(t, first.push.Set(refers()))
+		must.Do(t, first.push.Set(refers()))
 		synctest.Wait()
 		expect(first, "one", "sesame")
 		if first.configMap("other") != "x" {
@@ -619,7 +606,7 @@ func TestE5_PodsNeedMoreThanObjects(t *testing.T) {
 				}
 			}
 			first := live(t, path, of)
-			must(t, first.push.Set(pod))
+			must.Do(t, first.push.Set(pod))
 			synctest.Wait()
 			check(first, "a.b.c")
 			there.away = errors.New("connection refused")
@@ -652,7 +639,7 @@ func TestCheckpointSecretsNeedAKey(t *testing.T) {
 		there := &shelf{data: map[string]string{"c": "one", "s": "sesame"}}
 		of := func(c *CheckpointConfig) { c.ConfigMaps, c.Secrets = there, there }
 		first := live(t, path, of)
-		must(t, first.push.Set(refers()))
+		must.Do(t, first.push.Set(refers()))
 		synctest.Wait()
 		first.configMap("c")
 		first.secret("s")
@@ -687,12 +674,12 @@ func TestCheckpointKeyIsReplaced(t *testing.T) {
 			return func(c *CheckpointConfig) { c.Secrets, c.Key, c.OldKey = there, key, oldKey }
 		}
 		first := live(t, path, of(old, nil))
-		must(t, first.push.Set(refers()))
+		must.Do(t, first.push.Set(refers()))
 		synctest.Wait()
 		first.secret("s")
 		first.end()
 		second := live(t, path, of(next, old))
-		must(t, second.push.Set(refers()))
+		must.Do(t, second.push.Set(refers()))
 		synctest.Wait()
 		there.away = errors.New("connection refused")
 		if got := second.secret("s"); got != "sesame" {
@@ -752,7 +739,7 @@ func TestCheckpointInRandomLives(t *testing.T) {
 						for name, image := range server {
 							pods = append(pods, pushed(name, image))
 						}
-						must(t, l.push.Set(pods...))
+						must.Do(t, l.push.Set(pods...))
 						speaks = true
 					case 2:
 						delete(server, name)
@@ -763,7 +750,7 @@ func TestCheckpointInRandomLives(t *testing.T) {
 					default:
 						server[name] = fmt.Sprintf("%s:%d", name, r.IntN(1000))
 						delete(took, name)
-						must(t, l.push.Update(pushed(name, server[name])))
+						must.Do(t, l.push.Update(pushed(name, server[name])))
 					}
 					l.check(seed, server, last, took, speaks)
 				}
@@ -829,10 +816,7 @@ func (l *life) check(seed uint64, server, last map[string]string, took map[strin
 func FuzzMemory(f *testing.F) {
 	key := bytes.Repeat([]byte{1}, 32)
 	for _, key := range [][]byte{nil, key} {
-		text, err := (&checkpointFile{source: "api", key: key}).seal(checkpointData{Pods: []*v1.Pod{pushed("a", "a:1")}})
-		if err != nil {
-			f.Fatal(err)
-		}
+		text := must.Get((&checkpointFile{source: "api", key: key}).seal(checkpointData{Pods: []*v1.Pod{pushed("a", "a:1")}}))(f)
 		f.Add(text, key != nil)
 		f.Add(text[:len(text)/2], key != nil)
 	}

@@ -6,19 +6,16 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 func benchFolder(b *testing.B, files int) *Folder {
 	b.Helper()
-	f, err := NewFolder(FolderConfig{Path: b.TempDir(), NodeName: "n"})
-	if err != nil {
-		b.Fatal(err)
-	}
+	f := must.Get(NewFolder(FolderConfig{Path: b.TempDir(), NodeName: "n"}))(b)
 	for i := range files {
 		name := fmt.Sprint("p", i)
-		if err := os.WriteFile(filepath.Join(f.path, name+".yaml"), []byte(podText(name, "i:1")), 0o600); err != nil {
-			b.Fatal(err)
-		}
+		must.Do(b, os.WriteFile(filepath.Join(f.path, name+".yaml"), []byte(podText(name, "i:1")), 0o600))
 	}
 	return f
 }
@@ -51,13 +48,9 @@ func BenchmarkFolderRename(b *testing.B) {
 	for i := 0; b.Loop(); i++ {
 		b.StopTimer()
 		hidden := filepath.Join(f.path, ".new")
-		if err := os.WriteFile(hidden, []byte(podText("new", fmt.Sprint("i:", i))), 0o600); err != nil {
-			b.Fatal(err)
-		}
+		must.Do(b, os.WriteFile(hidden, []byte(podText("new", fmt.Sprint("i:", i))), 0o600))
 		b.StartTimer()
-		if err := os.Rename(hidden, filepath.Join(f.path, "new.yaml")); err != nil {
-			b.Fatal(err)
-		}
+		must.Do(b, os.Rename(hidden, filepath.Join(f.path, "new.yaml")))
 		<-delivered
 	}
 }

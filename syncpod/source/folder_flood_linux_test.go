@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // A process that may write to the folder floods it: with files that appear and disappear, with names of any length and
@@ -18,23 +20,12 @@ import (
 func TestFloodOfAFolder(t *testing.T) {
 	dir := t.TempDir()
 	for name, target := range map[string]string{"loop.yaml": "loop.yaml", "zero.yaml": "/dev/zero", "tty.yaml": "/dev/tty", "dir.yaml": "/proc/self/fd", "mem.yaml": "/proc/self/mem", "kmsg.yaml": "/proc/kmsg"} {
-		if err := os.Symlink(target, filepath.Join(dir, name)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Symlink(target, filepath.Join(dir, name)))
 	}
-	if err := syscall.Mkfifo(filepath.Join(dir, "fifo.yaml"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Mknod(filepath.Join(dir, "socket.yaml"), syscall.S_IFSOCK|0o600, 0); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.MkdirAll(filepath.Join(dir, "deep.yaml", strings.Repeat("d/", 500)), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	f, err := NewFolder(FolderConfig{Path: dir, NodeName: "n", Rescan: time.Hour})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Mkfifo(filepath.Join(dir, "fifo.yaml"), 0o600))
+	must.Do(t, syscall.Mknod(filepath.Join(dir, "socket.yaml"), syscall.S_IFSOCK|0o600, 0))
+	must.Do(t, os.MkdirAll(filepath.Join(dir, "deep.yaml", strings.Repeat("d/", 500)), 0o700))
+	f := must.Get(NewFolder(FolderConfig{Path: dir, NodeName: "n", Rescan: time.Hour}))(t)
 	snapshots := make(chan Snapshot)
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
@@ -72,12 +63,8 @@ func TestFloodOfAFolder(t *testing.T) {
 	wait := func(name, image string) {
 		t.Helper()
 		text := podText(strings.TrimSuffix(name, ".yaml"), image)
-		if err := os.WriteFile(filepath.Join(dir, ".new"), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Rename(filepath.Join(dir, ".new"), filepath.Join(dir, name)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, ".new"), []byte(text), 0o600))
+		must.Do(t, os.Rename(filepath.Join(dir, ".new"), filepath.Join(dir, name)))
 		deadline := time.After(time.Minute)
 		for {
 			select {

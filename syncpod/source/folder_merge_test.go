@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // Of two files that name one pod that counts which counted before, so that a new file
@@ -78,9 +80,7 @@ func TestFolderReportsKeptVersions(t *testing.T) {
 		ft.write("a.yaml", "kind: {")
 		time.Sleep(time.Minute)
 		want(true, false)
-		if err := os.Rename(dir, dir+".away"); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Rename(dir, dir+".away"))
 		time.Sleep(time.Minute)
 		want(true, true, false)
 	})

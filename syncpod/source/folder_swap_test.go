@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // A file of the folder is swapped for a FIFO as fast as possible. No process writes to the FIFO, so that a read of
@@ -17,10 +19,7 @@ import (
 func TestManifestIsSwappedForAFIFO(t *testing.T) {
 	dir := t.TempDir()
 	name := filepath.Join(dir, "a.yaml")
-	err := errors.Join(os.WriteFile(filepath.Join(dir, "file"), []byte("text"), 0o600), syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o600))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.WriteFile(filepath.Join(dir, "file"), []byte("text"), 0o600), syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o600)))
 	done, read := make(chan struct{}), make(chan struct{})
 	var flipping sync.WaitGroup
 	flipping.Go(func() {

@@ -17,6 +17,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/syncpod/container/env"
 )
 
@@ -74,10 +75,7 @@ func (d *deliveries) words() (string, int) {
 
 func runFolder(t *testing.T, dir string) *folderTest {
 	t.Helper()
-	f, err := NewFolder(FolderConfig{Path: dir, NodeName: "node-1"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(NewFolder(FolderConfig{Path: dir, NodeName: "node-1"}))(t)
 	ft := &folderTest{t: t, dir: dir, f: f.Unwatched()}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
@@ -94,16 +92,12 @@ func runFolder(t *testing.T, dir string) *folderTest {
 
 func (ft *folderTest) write(name, text string) {
 	ft.t.Helper()
-	if err := os.WriteFile(filepath.Join(ft.dir, name), []byte(text), 0o600); err != nil {
-		ft.t.Fatal(err)
-	}
+	must.Do(ft.t, os.WriteFile(filepath.Join(ft.dir, name), []byte(text), 0o600))
 }
 
 func (ft *folderTest) remove(name string) {
 	ft.t.Helper()
-	if err := os.Remove(filepath.Join(ft.dir, name)); err != nil {
-		ft.t.Fatal(err)
-	}
+	must.Do(ft.t, os.Remove(filepath.Join(ft.dir, name)))
 }
 
 // rescan lets the folder read all, and returns the last snapshot.
@@ -179,9 +173,7 @@ func TestM3_FolderReportsThatItIsIncomplete(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ft := runFolder(t, away)
 		ft.expect("incomplete \nDIR: open DIR: no such file or directory")
-		if err := os.Mkdir(away, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Mkdir(away, 0o700))
 		time.Sleep(2 * absence) // not a whole rescan
 		if s, _ := ft.got.last(); ft.say(s) != "" {
 			t.Errorf("after the folder has come: %s", ft.say(s))
@@ -198,9 +190,7 @@ func TestM3_FolderReportsThatItIsIncomplete(t *testing.T) {
 
 		// A missing folder, as with an unmounted file system, does not make pods
 		// unwanted.
-		if err := os.RemoveAll(away); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.RemoveAll(away))
 		ft.expect("a-node-1=a:1 \nDIR: open DIR: no such file or directory \nDIR/a.yaml: document 1: Pod default/a: spec.containers[0].image: Required value")
 	})
 }
@@ -263,9 +253,7 @@ func TestFolderPassesOver(t *testing.T) {
 		for _, name := range []string{".hidden.yaml", "a.yaml~", "a.yaml.tmp", "#a.yaml#", "a.yml.bak", "a.yaml.orig", "a.json.rej", "a.yaml.dpkg-old"} {
 			ft.write(name, podText("hidden", "h:1"))
 		}
-		if err := os.Mkdir(filepath.Join(dir, "folder.yaml"), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Mkdir(filepath.Join(dir, "folder.yaml"), 0o700))
 		ft.expect("")
 
 		// Links are followed, and their targets may change.
@@ -273,13 +261,9 @@ func TestFolderPassesOver(t *testing.T) {
 			t.Skip(err)
 		}
 		ft.expect("incomplete \nDIR/link.yaml: not read: it is a symbolic link to nothing")
-		if err := os.WriteFile(target, []byte(podText("a", "a:1")), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(target, []byte(podText("a", "a:1")), 0o600))
 		ft.expect("a-node-1=a:1")
-		if err := os.Truncate(target, maxManifest+1); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Truncate(target, maxManifest+1))
 		ft.expect("a-node-1=a:1 \nDIR/link.yaml: not read: it has more than 10485760 bytes")
 	})
 }
@@ -395,13 +379,8 @@ func hasPod(name, image string) func(Snapshot) bool {
 // system.
 func TestFolderIsWatched(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "manifests")
-	f, err := NewFolder(FolderConfig{Path: dir, NodeName: "n", Rescan: time.Hour})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(NewFolder(FolderConfig{Path: dir, NodeName: "n", Rescan: time.Hour}))(t)
+	must.Do(t, os.Mkdir(dir, 0o700))
 	snapshots := make(chan Snapshot, 1000)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
@@ -410,40 +389,28 @@ func TestFolderIsWatched(t *testing.T) {
 
 	write := func(name, text string) {
 		t.Helper()
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	write(".a", podText("a", "a:1"))
-	if err := os.Rename(filepath.Join(dir, ".a"), filepath.Join(dir, "a.yaml")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Rename(filepath.Join(dir, ".a"), filepath.Join(dir, "a.yaml")))
 	eventually(t, snapshots, "a was renamed into place", hasPod("a-n", "a:1"))
 	write("a.yaml", podText("a", "a:2"))
 	eventually(t, snapshots, "a was written in place", hasPod("a-n", "a:2"))
 	write("a.yaml", "{")
 	eventually(t, snapshots, "a is half written", func(s Snapshot) bool { return len(s.Errors) == 1 && hasPod("a-n", "a:2")(s) })
-	if err := os.Remove(filepath.Join(dir, "a.yaml")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(filepath.Join(dir, "a.yaml")))
 	eventually(t, snapshots, "a is gone", func(s Snapshot) bool { return len(s.Pods) == 0 })
 
 	// The folder at the path is replaced.
-	if err := os.Rename(dir, dir+".old"); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Rename(dir, dir+".old"))
+	must.Do(t, os.Mkdir(dir, 0o700))
 	write("b.yaml", podText("b", "b:1"))
 	eventually(t, snapshots, "b is there", hasPod("b-n", "b:1"))
 	write("c.yaml", podText("c", "c:1"))
 	eventually(t, snapshots, "c is there", hasPod("c-n", "c:1"))
 	// The new folder may have the same inode as the old one.
 	for range 3 {
-		if err := errors.Join(os.RemoveAll(dir), os.Mkdir(dir, 0o700)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(os.RemoveAll(dir), os.Mkdir(dir, 0o700)))
 		write("d.yaml", podText("d", "d:1"))
 		eventually(t, snapshots, "d is there", hasPod("d-n", "d:1"))
 		write("d.yaml", podText("d", "d:2"))
@@ -461,22 +428,15 @@ func TestFolderRemovedAndWritten(t *testing.T) {
 		t.Skip("only Linux reports a removal as such")
 	}
 	dir := t.TempDir()
-	f, err := NewFolder(FolderConfig{Path: dir, NodeName: "n", Rescan: time.Hour})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(NewFolder(FolderConfig{Path: dir, NodeName: "n", Rescan: time.Hour}))(t)
 	path := filepath.Join(dir, "a.yaml")
-	if err := os.WriteFile(path, []byte(podText("a", "a:1")), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(podText("a", "a:1")), 0o600))
 	snapshots := make(chan Snapshot, 1000)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
 	go func() { done <- f.Run(ctx, func(s Snapshot) { snapshots <- s }) }()
 	eventually(t, snapshots, "a is there", hasPod("a-n", "a:1"))
-	if err := errors.Join(os.Remove(path), os.WriteFile(path, []byte(podText("a", "a:1")), 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.Remove(path), os.WriteFile(path, []byte(podText("a", "a:1")), 0o600)))
 	eventually(t, snapshots, "a is gone", func(s Snapshot) bool { return len(s.Pods) == 0 })
 	eventually(t, snapshots, "a is there again", hasPod("a-n", "a:1"))
 	cancel()
@@ -489,10 +449,7 @@ func TestFolderRemovedAndWritten(t *testing.T) {
 // and no error is reported.
 func TestFolderThatIsCreatedAfterTheWatch(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "manifests")
-	f, err := NewFolder(FolderConfig{Path: dir, NodeName: "n", Rescan: time.Hour})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(NewFolder(FolderConfig{Path: dir, NodeName: "n", Rescan: time.Hour}))(t)
 	var once sync.Once
 	f.watch = func(dir string) (w *watch, err error) {
 		w, err = newWatch(dir)
@@ -507,9 +464,7 @@ func TestFolderThatIsCreatedAfterTheWatch(t *testing.T) {
 	if len(first.Warnings) > 0 {
 		t.Errorf("%v, want no Warnings", first.Warnings)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "a.yaml"), []byte(podText("a", "a:1")), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, "a.yaml"), []byte(podText("a", "a:1")), 0o600))
 	eventually(t, snapshots, "a is there", hasPod("a-n", "a:1"))
 	cancel()
 	if err := <-done; err != nil {
@@ -521,28 +476,19 @@ func TestFolderThatIsCreatedAfterTheWatch(t *testing.T) {
 func TestFolderFollowsMountedConfigMaps(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{"..1": podText("a", "a:1"), "..2": podText("a", "a:2")} {
-		if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, name, "a.yaml"), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Mkdir(filepath.Join(dir, name), 0o700))
+		must.Do(t, os.WriteFile(filepath.Join(dir, name, "a.yaml"), []byte(text), 0o600))
 	}
 	if err := errors.Join(os.Symlink("..1", filepath.Join(dir, "..data")), os.Symlink("..data/a.yaml", filepath.Join(dir, "a.yaml"))); err != nil {
 		t.Skip(err)
 	}
-	f, err := NewFolder(FolderConfig{Path: dir, NodeName: "n", Rescan: time.Hour})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(NewFolder(FolderConfig{Path: dir, NodeName: "n", Rescan: time.Hour}))(t)
 	snapshots := make(chan Snapshot, 1000)
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
 	go func() { done <- f.Run(ctx, func(s Snapshot) { snapshots <- s }) }()
 	eventually(t, snapshots, "it is the first", hasPod("a-n", "a:1"))
-	if err := errors.Join(os.Symlink("..2", filepath.Join(dir, "..new")), os.Rename(filepath.Join(dir, "..new"), filepath.Join(dir, "..data"))); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.Symlink("..2", filepath.Join(dir, "..new")), os.Rename(filepath.Join(dir, "..new"), filepath.Join(dir, "..data"))))
 	eventually(t, snapshots, "it is the second", hasPod("a-n", "a:2"))
 	cancel()
 	<-done
@@ -553,9 +499,7 @@ func TestFolderParsesChangedFilesOnly(t *testing.T) {
 	f, path := testFolder(t), filepath.Join(t.TempDir(), "a.yaml")
 	write := func(text string) {
 		t.Helper()
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 	}
 	write(podText("a", "a:1"))
 	first := f.load(path, nil)
@@ -574,19 +518,14 @@ func TestFolderParsesChangedFilesOnly(t *testing.T) {
 func TestFolderReportsUnreadObjectsAsUnknown(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "late")
 	synctest.Test(t, func(t *testing.T) {
-		unread, err := NewFolder(FolderConfig{Path: dir, NodeName: "n"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		unread := must.Get(NewFolder(FolderConfig{Path: dir, NodeName: "n"}))(t)
 		ft := runFolder(t, dir)
 		for what, f := range map[string]*Folder{"before Run": unread, "a folder that is not there": ft.f} {
 			if _, err := f.ConfigMap(t.Context(), "default", "c"); err == nil || env.NotFound(err) {
 				t.Errorf("%s: error %v, want that it is not known", what, err)
 			}
 		}
-		if err := os.Mkdir(dir, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Mkdir(dir, 0o700))
 		ft.rescan()
 		if _, err := ft.f.ConfigMap(t.Context(), "default", "c"); !env.NotFound(err) {
 			t.Errorf("once it is read: %v", err)

@@ -13,15 +13,13 @@ import (
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
 
 	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/syncpod/podspec"
 )
 
 func testFolder(t testing.TB) *Folder {
 	t.Helper()
-	f, err := NewFolder(FolderConfig{Path: "/etc/pods", NodeName: "n", Name: "edge"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(NewFolder(FolderConfig{Path: "/etc/pods", NodeName: "n", Name: "edge"}))(t)
 	return f
 }
 

@@ -10,14 +10,13 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // runPoll returns the last snapshot in words, and the number of snapshots.
 func runPoll(t *testing.T, c PollConfig) (last func() (string, int), end context.CancelFunc) {
-	p, err := NewPoll(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(NewPoll(c))(t)
 	var got deliveries
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)

@@ -14,6 +14,7 @@ import (
 	"github.com/podsync/podsync/actions"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/loop"
@@ -55,10 +56,7 @@ func TestPreviewIsWhatTheAgentDoes(t *testing.T) {
 	for seed := range uint64(lives) {
 		dir := t.TempDir()
 		synctest.Test(t, func(t *testing.T) {
-			folder, err := source.NewFolder(source.FolderConfig{Path: dir, NodeName: "n", Rescan: 10 * time.Second})
-			if err != nil {
-				t.Fatal(err)
-			}
+			folder := must.Get(source.NewFolder(source.FolderConfig{Path: dir, NodeName: "n", Rescan: 10 * time.Second}))(t)
 			agent, rt := previewed(t, folder.Unwatched())
 			time.Sleep(11 * time.Second)
 			r, files := rand.New(rand.NewPCG(seed, 0)), map[string][]byte{}
@@ -90,13 +88,10 @@ func TestPreviewIsWhatTheAgentDoes(t *testing.T) {
 
 func previewed(t *testing.T, folder *source.Folder) (*agent.Agent, *critest.Runtime) {
 	rt, conn := critest.Start(t, critest.Config{})
-	a, err := agent.New(agent.Config{
+	a := must.Get(agent.New(agent.Config{
 		Client: cri.NewClient(conn), Sources: []source.Source{folder}, NoEviction: true, NoLogRotation: true, NoOOMEvents: true, NoImageGC: true,
 		Sync: syncpod.Config{RuntimeName: "critest", Node: syncpod.Node{LogsRoot: "/var/log/pods"}},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error)
 	go func() { ended <- a.Run(ctx) }()

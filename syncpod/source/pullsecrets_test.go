@@ -9,22 +9,20 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // The pull secrets of a pod are the Secrets of its namespace in the folder, each once.
 func TestFolderPullSecrets(t *testing.T) {
 	dir := t.TempDir()
 	text := "{apiVersion: v1, kind: Secret, metadata: {name: one}, stringData: {a: x}}\n---\n{apiVersion: v1, kind: Secret, metadata: {name: other, namespace: prod}}\n"
-	if err := os.WriteFile(filepath.Join(dir, "s.yaml"), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, "s.yaml"), []byte(text), 0o600))
 	f, err := NewFolder(FolderConfig{Path: dir, NodeName: "n"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := f.scan(always); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, f.scan(always))
 	f.snapshot(nil)
 	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default"}}
 	for _, name := range []string{"one", "", "one", "other"} {

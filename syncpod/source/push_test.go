@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/syncpod/podspec"
 )
 
@@ -90,9 +91,7 @@ func TestPushCopies(t *testing.T) {
 	pod := pushed("a", "a:1")
 	pod.Annotations = map[string]string{runtime.AnnotationConfigSource: "api"}
 	before := pod.DeepCopy()
-	if err := p.Set(pod); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, p.Set(pod))
 	if !reflect.DeepEqual(pod, before) {
 		t.Error("the pod was changed")
 	}
@@ -113,9 +112,7 @@ func TestVersionsShareTheirSpec(t *testing.T) {
 		for _, phase := range []v1.PodPhase{v1.PodPending, v1.PodRunning} {
 			pod := pushed("x", image)
 			pod.Status.Phase = phase
-			if err := p.Set(pod); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, p.Set(pod))
 			containers = append(containers, &p.snapshots()[0].Pods[0].Spec.Containers[0])
 		}
 	}
@@ -132,13 +129,9 @@ func TestAdmittedPodsAreShared(t *testing.T) {
 	whole.Status, partial.Status = status, status
 	before := []*v1.Pod{whole.DeepCopy(), partial.DeepCopy()}
 	copies := NewPush()
-	if err := copies.Set(before...); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, copies.Set(before...))
 	p := NewAdmittedPush()
-	if err := p.Set(whole, partial); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, p.Set(whole, partial))
 	all := p.snapshots()[0].Pods
 	if &all[0].Spec.Containers[0] != &whole.Spec.Containers[0] || &all[0].Status.Conditions[0] != &status.Conditions[0] || &all[1].Status.Conditions[0] != &status.Conditions[0] {
 		t.Error("the Push copied a spec or a status that needs no change")
@@ -150,9 +143,7 @@ func TestAdmittedPodsAreShared(t *testing.T) {
 		t.Errorf("the pods are delivered as %+v, want %+v", all, want)
 	}
 	second := NewAdmittedPush()
-	if err := second.Set(all...); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, second.Set(all...))
 	for i, pod := range second.snapshots()[0].Pods {
 		if pod != all[i] {
 			t.Errorf("the Push copied pod %s, which needs no change", pod.Name)
@@ -160,9 +151,7 @@ func TestAdmittedPodsAreShared(t *testing.T) {
 	}
 	next := whole.DeepCopy()
 	next.Status.Phase = v1.PodRunning
-	if err := p.Update(next); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, p.Update(next))
 	for _, pod := range p.snapshots()[0].Pods {
 		if pod.Name == "whole" && &pod.Spec.Containers[0] != &next.Spec.Containers[0] {
 			t.Error("the Push keeps the spec of the first version, which the program has dropped")
@@ -211,9 +200,7 @@ func TestPushDeliversTheLastWord(t *testing.T) {
 					got = append(got, "["+strings.Join(words, " ")+"]")
 				})
 				a := pushed("a", "a:1")
-				if err := p.Set(a); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, p.Set(a))
 				synctest.Wait()
 				got = nil
 				deleted := image(a, "gone")
@@ -232,9 +219,7 @@ func TestPushDeliversTheLastWord(t *testing.T) {
 func TestE3_PushRunsAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := NewPush()
-		if err := p.Set(pushed("a", "a:1"), pushed("b", "b:1")); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, p.Set(pushed("a", "a:1"), pushed("b", "b:1")))
 		for range 2 {
 			ctx, cancel := context.WithCancel(t.Context())
 			done := make(chan error)

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/podsync/podsync/internal/rig/conformance/record"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	apistatus "github.com/podsync/podsync/syncpod/status"
 )
 
@@ -40,7 +41,7 @@ func benchmarkRecorded(b *testing.B, times int) {
 func recordedInputs(tb testing.TB) []apistatus.Input {
 	tb.Helper()
 	var inputs []apistatus.Input
-	err := record.EachLine(recorded, func(line []byte) error {
+	must.Do(tb, record.EachLine(recorded, func(line []byte) error {
 		var c record.Status
 		if err := json.Unmarshal(line, &c); err != nil {
 			return err
@@ -48,9 +49,6 @@ func recordedInputs(tb testing.TB) []apistatus.Input {
 		in, err := c.Input()
 		inputs = append(inputs, in)
 		return err
-	})
-	if err != nil {
-		tb.Fatal(err)
-	}
+	}))
 	return inputs
 }

@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/runtime/hostfs/mounts"
 	"github.com/podsync/podsync/syncpod/volume"
 )
@@ -23,9 +24,7 @@ func needsMount(t *testing.T, dir string) {
 	if err := syscall.Mount("tmpfs", probe, "tmpfs", 0, ""); err != nil {
 		t.Skipf("needs the right to mount: %v", err)
 	}
-	if err := syscall.Unmount(probe, 0); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Unmount(probe, 0))
 	t.Cleanup(func() {
 		left, _ := mounts.Below(dir)
 		for _, point := range left {
@@ -37,10 +36,7 @@ func needsMount(t *testing.T, dir string) {
 // privateDir returns a directory in a mount that propagates nothing.
 func privateDir(t *testing.T) string {
 	t.Helper()
-	top, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	top := must.Get(filepath.EvalSymlinks(t.TempDir()))(t)
 	needsMount(t, top)
 	for _, err := range []error{
 		syscall.Mount("tmpfs", top, "tmpfs", 0, ""), syscall.Mount("", top, "", syscall.MS_PRIVATE, ""), os.Mkdir(filepath.Join(top, "root"), 0o700),
@@ -55,10 +51,7 @@ func privateDir(t *testing.T) string {
 // linesOf returns how many mounts there are at a path or below it, those included that others hide.
 func linesOf(t *testing.T, path string) (n int) {
 	t.Helper()
-	text, err := os.ReadFile("/proc/self/mountinfo")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("/proc/self/mountinfo"))(t)
 	for line := range strings.Lines(string(text)) {
 		if point := strings.Fields(line)[4]; point == path || strings.HasPrefix(point, path+"/") {
 			n++
@@ -70,9 +63,7 @@ func linesOf(t *testing.T, path string) (n int) {
 // mountTmpfs mounts an empty file system in memory on a new directory.
 func mountTmpfs(t *testing.T, dir string) {
 	t.Helper()
-	if err := errors.Join(os.Mkdir(dir, 0o700), syscall.Mount("tmpfs", dir, "tmpfs", 0, "")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.Mkdir(dir, 0o700), syscall.Mount("tmpfs", dir, "tmpfs", 0, "")))
 }
 
 // The volumes in memory of an earlier agent stay, each mounted once, and a mount in the root appears in
@@ -82,13 +73,9 @@ func TestRootIsShared(t *testing.T) {
 	secret, inner := filepath.Join(root, "secret"), filepath.Join(root, "secret", "in side")
 	mountTmpfs(t, secret)
 	mountTmpfs(t, inner)
-	if err := os.WriteFile(filepath.Join(inner, "token"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(inner, "token"), nil, 0o600))
 	for range 2 {
-		if err := volume.ShareRoot(root); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, volume.ShareRoot(root))
 		if shared, err := mounts.Shared(root); err != nil || !shared {
 			t.Errorf("shared: %t, %v", shared, err)
 		}
@@ -103,9 +90,7 @@ func TestRootIsShared(t *testing.T) {
 		}
 	}
 	replica := filepath.Join(filepath.Dir(root), "replica")
-	if err := errors.Join(os.Mkdir(replica, 0o700), syscall.Mount(root, replica, "", syscall.MS_BIND, "")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.Mkdir(replica, 0o700), syscall.Mount(root, replica, "", syscall.MS_BIND, "")))
 	mountTmpfs(t, filepath.Join(root, "late"))
 	if at, err := mounts.At(filepath.Join(replica, "late")); err != nil || !at {
 		t.Errorf("a mount in the root appears in its copy: %t, %v", at, err)
@@ -115,16 +100,10 @@ func TestRootIsShared(t *testing.T) {
 // A root that is a mount already, or that an agent has left before it was shared, is bound no second time.
 func TestRootThatIsAMount(t *testing.T) {
 	root := privateDir(t)
-	if err := syscall.Mount(root, root, "", syscall.MS_BIND, ""); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Mount(root, root, "", syscall.MS_BIND, ""))
 	link := filepath.Join(filepath.Dir(root), "link")
-	if err := os.Symlink(root, link); err != nil {
-		t.Fatal(err)
-	}
-	if err := volume.ShareRoot(link); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Symlink(root, link))
+	must.Do(t, volume.ShareRoot(link))
 	shared, err := mounts.Shared(root)
 	if n := linesOf(t, root); n != 1 || !shared || err != nil {
 		t.Errorf("%d mounts, shared: %t, %v", n, shared, err)
@@ -134,12 +113,8 @@ func TestRootThatIsAMount(t *testing.T) {
 // On a shared mount nothing is mounted.
 func TestRootOnASharedMount(t *testing.T) {
 	root := privateDir(t)
-	if err := syscall.Mount("", filepath.Dir(root), "", syscall.MS_SHARED, ""); err != nil {
-		t.Fatal(err)
-	}
-	if err := volume.ShareRoot(filepath.Join(root, "new")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Mount("", filepath.Dir(root), "", syscall.MS_SHARED, ""))
+	must.Do(t, volume.ShareRoot(filepath.Join(root, "new")))
 	if n := linesOf(t, root); n != 0 {
 		t.Errorf("%d mounts", n)
 	}

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // TestCgroups: a container of a burstable pod is in the same cgroup as with a kubelet, with the pod's limits, and no cgroup
@@ -35,8 +37,7 @@ containers:
 		if got := n.cgroupOf(app.GetId()); !strings.Contains(got, "/"+at+"/") {
 			n.Errorf("app is in\n%swant it in %s", got, at)
 		}
-		text, err := os.ReadFile(filepath.Join(mount, at, file))
-		n.must(err)
+		text := must.Get(os.ReadFile(filepath.Join(mount, at, file)))(n)
 		if got := strings.TrimSpace(string(text)); got != limited {
 			n.Errorf("%s of the pod is %s, want %s", file, got, limited)
 		}
@@ -54,19 +55,16 @@ containers:
 // cgroupOf returns the kernel's entry of a container's process.
 func (n *node) cgroupOf(container string) string {
 	n.Helper()
-	resp, err := n.runtime.ContainerStatus(n.Context(), &runtimeapi.ContainerStatusRequest{ContainerId: container, Verbose: true})
-	n.must(err)
+	resp := must.Get(n.runtime.ContainerStatus(n.Context(), &runtimeapi.ContainerStatusRequest{ContainerId: container, Verbose: true}))(n)
 	var about struct{ Pid int }
-	n.must(json.Unmarshal([]byte(resp.GetInfo()["info"]), &about))
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", about.Pid))
-	n.must(err)
+	must.Do(n, json.Unmarshal([]byte(resp.GetInfo()["info"]), &about))
+	text := must.Get(os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", about.Pid)))(n)
 	return string(text)
 }
 
 // removeTree removes the cgroups that remain after all pods have been removed.
 func removeTree(n *node, root string) {
-	trees, err := filepath.Glob("/sys/fs/cgroup/*/" + root)
-	n.must(err)
+	trees := must.Get(filepath.Glob("/sys/fs/cgroup/*/" + root))(n)
 	for _, top := range append(trees, "/sys/fs/cgroup/"+root) {
 		for _, dir := range []string{"burstable", "besteffort", ""} {
 			if err := os.Remove(filepath.Join(top, dir)); err != nil && !errors.Is(err, os.ErrNotExist) {

@@ -7,6 +7,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // objects are the ConfigMaps and Secrets that the pods refer to.
@@ -69,7 +70,6 @@ containers:
 func (p *pod) ip() string {
 	p.Helper()
 	sandboxes := p.sandboxes()
-	resp, err := p.runtime.PodSandboxStatus(context.Background(), &runtimeapi.PodSandboxStatusRequest{PodSandboxId: sandboxes[len(sandboxes)-1].GetId()})
-	p.must(err)
+	resp := must.Get(p.runtime.PodSandboxStatus(context.Background(), &runtimeapi.PodSandboxStatusRequest{PodSandboxId: sandboxes[len(sandboxes)-1].GetId()}))(p)
 	return resp.GetStatus().GetNetwork().GetIp()
 }

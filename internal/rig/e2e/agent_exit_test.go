@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"google.golang.org/grpc"
+
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 const nobody = 65534
@@ -41,9 +43,7 @@ func TestAgentExits(t *testing.T) {
 				t.Fatal(err)
 			}
 			dir := t.TempDir()
-			if err := errors.Join(os.Chown(dir, int(test.uid), -1), os.Chmod(filepath.Dir(dir), 0o755)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, errors.Join(os.Chown(dir, int(test.uid), -1), os.Chmod(filepath.Dir(dir), 0o755)))
 			args := []string{"-runtime", test.runtime, "-manifests", dir, "-root", dir, "-pod-logs", dir, "-node", nodeName}
 			cmd := exec.CommandContext(t.Context(), binary, append(args, test.args...)...)
 			cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: test.uid, Gid: test.uid}}
@@ -61,10 +61,7 @@ func TestAgentExits(t *testing.T) {
 // serverOfNothing returns the endpoint of a gRPC server without services.
 func serverOfNothing(t *testing.T) string {
 	path := filepath.Join(t.TempDir(), "grpc.sock")
-	listener, err := net.Listen("unix", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := must.Get(net.Listen("unix", path))(t)
 	server := grpc.NewServer()
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(server.Stop)

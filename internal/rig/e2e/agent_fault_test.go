@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // The pod of these tests.
@@ -24,23 +26,21 @@ containers:
 func (n *node) kill(info map[string]string) {
 	n.Helper()
 	var about struct{ Pid int }
-	n.must(json.Unmarshal([]byte(info["info"]), &about))
+	must.Do(n, json.Unmarshal([]byte(info["info"]), &about))
 	if strings.Contains(info["info"], `"io.kubernetes.cri-o.Spoofed":"true"`) {
 		n.Skip("CRI-O makes no process for this sandbox")
 	}
 	if about.Pid <= 1 {
 		n.Fatalf("no process: %v", info)
 	}
-	process, err := os.FindProcess(about.Pid)
-	n.must(err)
-	n.must(process.Kill())
+	process := must.Get(os.FindProcess(about.Pid))(n)
+	must.Do(n, process.Kill())
 }
 
 func containerKilled(n *node, a *agent) {
 	p := a.pod(n, "container-killed", twoContainers)
 	app, other := p.running("app", 0), p.running("other", 0)
-	resp, err := n.runtime.ContainerStatus(context.Background(), &runtimeapi.ContainerStatusRequest{ContainerId: app.GetId(), Verbose: true})
-	n.must(err)
+	resp := must.Get(n.runtime.ContainerStatus(context.Background(), &runtimeapi.ContainerStatusRequest{ContainerId: app.GetId(), Verbose: true}))(n)
 	n.kill(resp.GetInfo())
 	again := p.running("app", 1)
 	runs := p.history("app", 2)
@@ -69,8 +69,7 @@ func (p *pod) only(name string, was *runtimeapi.ContainerStatus) {
 func sandboxKilled(n *node, a *agent) {
 	p := a.pod(n, "sandbox-killed", twoContainers)
 	first := p.sandboxOf(p.running("other", 0))
-	resp, err := n.runtime.PodSandboxStatus(context.Background(), &runtimeapi.PodSandboxStatusRequest{PodSandboxId: first, Verbose: true})
-	n.must(err)
+	resp := must.Get(n.runtime.PodSandboxStatus(context.Background(), &runtimeapi.PodSandboxStatusRequest{PodSandboxId: first, Verbose: true}))(n)
 	n.kill(resp.GetInfo())
 	p.anew(first)
 }
@@ -78,8 +77,7 @@ func sandboxKilled(n *node, a *agent) {
 func sandboxRemoved(n *node, a *agent) {
 	p := a.pod(n, "sandbox-removed", twoContainers)
 	first := p.sandboxOf(p.running("other", 0))
-	_, err := n.runtime.StopPodSandbox(context.Background(), &runtimeapi.StopPodSandboxRequest{PodSandboxId: first})
-	n.must(err)
+	must.Get(n.runtime.StopPodSandbox(context.Background(), &runtimeapi.StopPodSandboxRequest{PodSandboxId: first}))(n)
 	n.eventually(func() error { // containerd removes no container whose start has not returned yet
 		_, err := n.runtime.RemovePodSandbox(context.Background(), &runtimeapi.RemovePodSandboxRequest{PodSandboxId: first})
 		return err
@@ -99,10 +97,9 @@ func (p *pod) anew(first string) {
 	if len(ready) != 1 || ready[0].GetId() == first || ready[0].GetMetadata().GetAttempt() == 0 {
 		p.Errorf("ready sandboxes %v; the first was %s", ready, first)
 	}
-	list, err := p.runtime.ListContainers(context.Background(), &runtimeapi.ListContainersRequest{Filter: &runtimeapi.ContainerFilter{
+	list := must.Get(p.runtime.ListContainers(context.Background(), &runtimeapi.ListContainersRequest{Filter: &runtimeapi.ContainerFilter{
 		PodSandboxId: first, State: &runtimeapi.ContainerStateValue{State: runtimeapi.ContainerState_CONTAINER_RUNNING},
-	}})
-	p.must(err)
+	}}))(p)
 	if len(list.GetContainers()) > 0 {
 		p.Errorf("these still run in the old sandbox: %v", list.GetContainers())
 	}
@@ -112,8 +109,7 @@ func (p *pod) anew(first string) {
 func containersRemoved(n *node, a *agent) {
 	p := a.pod(n, "containers-removed", twoContainers)
 	app, other := p.running("app", 0), p.running("other", 0)
-	_, err := n.runtime.RemoveContainer(context.Background(), &runtimeapi.RemoveContainerRequest{ContainerId: app.GetId()})
-	n.must(err)
+	must.Get(n.runtime.RemoveContainer(context.Background(), &runtimeapi.RemoveContainerRequest{ContainerId: app.GetId()}))(n)
 	again := p.running("app", 1)
 	if again.GetId() == app.GetId() {
 		n.Error("it is not another one")
@@ -130,8 +126,7 @@ func containersRemoved(n *node, a *agent) {
 // sandboxOf returns the ID of a container's sandbox.
 func (p *pod) sandboxOf(c *runtimeapi.ContainerStatus) string {
 	p.Helper()
-	list, err := p.runtime.ListContainers(context.Background(), &runtimeapi.ListContainersRequest{Filter: &runtimeapi.ContainerFilter{Id: c.GetId()}})
-	p.must(err)
+	list := must.Get(p.runtime.ListContainers(context.Background(), &runtimeapi.ListContainersRequest{Filter: &runtimeapi.ContainerFilter{Id: c.GetId()}}))(p)
 	if len(list.GetContainers()) != 1 {
 		p.Fatalf("container %s: %v, want 1 of them", c.GetId(), list)
 	}

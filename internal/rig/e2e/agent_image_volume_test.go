@@ -5,14 +5,15 @@ import (
 	"testing"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // TestImageVolume: an image, or a directory of it, is mounted as a read-only volume. containerd 1.6 does not support such
 // mounts: then the agent reports what cannot be mounted, and why.
 func TestImageVolume(t *testing.T) {
 	onNodes(t, func(n *node) {
-		version, err := n.runtime.Version(n.Context(), &runtimeapi.VersionRequest{})
-		n.must(err)
+		version := must.Get(n.runtime.Version(n.Context(), &runtimeapi.VersionRequest{}))(n)
 		a := n.start("-drain")
 		p := a.pod(n, "image-volume", `
 restartPolicy: Never

@@ -13,6 +13,7 @@ import (
 
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 const (
@@ -54,11 +55,9 @@ func TestAgentRestarts(t *testing.T) {
 		stays.only("sidecar", sidecar)
 		leaves.only("app", ran)
 		leaves.delete()
-		resp, err := n.runtime.ContainerStatus(n.Context(), &runtimeapi.ContainerStatusRequest{ContainerId: killed.GetId(), Verbose: true})
-		n.must(err)
+		resp := must.Get(n.runtime.ContainerStatus(n.Context(), &runtimeapi.ContainerStatusRequest{ContainerId: killed.GetId(), Verbose: true}))(n)
 		n.kill(resp.GetInfo())
-		_, err = n.runtime.RemovePodSandbox(n.Context(), &runtimeapi.RemovePodSandboxRequest{PodSandboxId: lost.sandboxes()[0].GetId()})
-		n.must(err)
+		must.Get(n.runtime.RemovePodSandbox(n.Context(), &runtimeapi.RemovePodSandboxRequest{PodSandboxId: lost.sandboxes()[0].GetId()}))(n)
 
 		second := n.start("-drain")
 		comes := second.pod(n, "comes", runs)
@@ -85,8 +84,7 @@ func TestAgentRestarts(t *testing.T) {
 		second.end()
 		n.drained()
 		for _, id := range strangers {
-			resp, err := n.runtime.PodSandboxStatus(n.Context(), &runtimeapi.PodSandboxStatusRequest{PodSandboxId: id})
-			n.must(err)
+			resp := must.Get(n.runtime.PodSandboxStatus(n.Context(), &runtimeapi.PodSandboxStatusRequest{PodSandboxId: id}))(n)
 			if resp.GetStatus().GetState() != runtimeapi.PodSandboxState_SANDBOX_READY {
 				n.Errorf("the pod of another agent is stopped: %v", resp)
 			}
@@ -99,13 +97,12 @@ func (n *node) strangers() (ids []string) {
 	n.Helper()
 	labels := map[string]string{runtime.LabelPodName: "stranger", runtime.LabelPodNamespace: "e2e", runtime.LabelPodUID: "stranger"}
 	for i, labels := range []map[string]string{labels, cri.Owner{Name: "somebody"}.Mark(labels)} {
-		resp, err := n.runtime.RunPodSandbox(n.Context(), &runtimeapi.RunPodSandboxRequest{Config: &runtimeapi.PodSandboxConfig{
+		resp := must.Get(n.runtime.RunPodSandbox(n.Context(), &runtimeapi.RunPodSandboxRequest{Config: &runtimeapi.PodSandboxConfig{
 			Metadata:    &runtimeapi.PodSandboxMetadata{Name: "stranger", Namespace: "e2e", Uid: fmt.Sprint("stranger-", i, time.Now().UnixNano())},
 			Labels:      labels,
 			Annotations: map[string]string{runtime.AnnotationConfigSource: runtime.ConfigSourceFile},
 			Linux:       &runtimeapi.LinuxPodSandboxConfig{},
-		}})
-		n.must(err)
+		}}))(n)
 		id := resp.GetPodSandboxId()
 		n.Cleanup(func() {
 			if _, err := n.runtime.RemovePodSandbox(context.Background(), &runtimeapi.RemovePodSandboxRequest{PodSandboxId: id}); err != nil {
@@ -124,8 +121,7 @@ func (n *node) drained() {
 		if s.GetState() == runtimeapi.PodSandboxState_SANDBOX_READY {
 			n.Errorf("a sandbox is left running: %v", s)
 		}
-		list, err := n.runtime.ListContainers(context.Background(), &runtimeapi.ListContainersRequest{Filter: &runtimeapi.ContainerFilter{PodSandboxId: s.GetId()}})
-		n.must(err)
+		list := must.Get(n.runtime.ListContainers(context.Background(), &runtimeapi.ListContainersRequest{Filter: &runtimeapi.ContainerFilter{PodSandboxId: s.GetId()}}))(n)
 		if slices.ContainsFunc(list.GetContainers(), func(c *runtimeapi.Container) bool {
 			return c.GetState() == runtimeapi.ContainerState_CONTAINER_RUNNING
 		}) {

@@ -6,6 +6,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 func hostNetwork(n *node, a *agent) {
@@ -15,13 +17,11 @@ containers:
 - {name: app, image: localhost/busybox:e2e, command: [sleep, infinity]}
 `)
 	app := p.running("app", 0)
-	host, err := os.Readlink("/proc/self/ns/net")
-	n.must(err)
+	host := must.Get(os.Readlink("/proc/self/ns/net"))(n)
 	if got := strings.TrimSpace(p.exec(app, "readlink", "/proc/self/ns/net")); got != host {
 		n.Errorf("the network is %s, not the host's %s", got, host)
 	}
-	name, err := os.Hostname()
-	n.must(err)
+	name := must.Get(os.Hostname())(n)
 	if got := strings.TrimSpace(p.exec(app, "hostname")); got != name {
 		n.Errorf("the host's name is %q, not %q", got, name)
 	}

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // TestAgent runs examples/nodeagent on real runtimes, with a pod for each feature. It checks the runtime first, and the
@@ -86,16 +88,14 @@ type agent struct {
 // start starts an agent. The test ends only when it has ended.
 func (n *node) start(args ...string) *agent {
 	n.Helper()
-	binary, err := nodeAgent()
-	n.must(err)
+	binary := must.Get(nodeAgent())(n)
 	a := &agent{node: n, ended: make(chan struct{})}
 	a.cmd = exec.Command(binary, append([]string{
 		"-runtime", n.endpoint, "-manifests", n.manifests, "-root", n.root, "-pod-logs", n.logs, "-node", nodeName, "-o", "json", "-stop-unknown",
 	}, args...)...)
 	a.cmd.Stderr = &a.stderr
-	stdout, err := a.cmd.StdoutPipe()
-	n.must(err)
-	n.must(a.cmd.Start())
+	stdout := must.Get(a.cmd.StdoutPipe())(n)
+	must.Do(n, a.cmd.Start())
 	go func() {
 		defer close(a.ended)
 		lines := bufio.NewScanner(stdout)

@@ -7,11 +7,12 @@ import (
 	"path/filepath"
 
 	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 func volumes(n *node, a *agent) {
 	host := n.TempDir()
-	n.must(os.WriteFile(filepath.Join(host, "there"), []byte("from the host"), 0o644))
+	must.Do(n, os.WriteFile(filepath.Join(host, "there"), []byte("from the host"), 0o644))
 	p := a.pod(n, "volumes", `
 volumes:
 - {name: scratch, emptyDir: {}}
@@ -77,11 +78,11 @@ containers:
 `)
 	app := p.running("app", 0)
 	late := filepath.Join(n.root, "pods", app.GetLabels()[runtime.LabelPodUID], "volumes/kubernetes.io~empty-dir/scratch/late")
-	n.must(os.Mkdir(late, 0o755))
+	must.Do(n, os.Mkdir(late, 0o755))
 	if out, err := exec.Command("mount", "-t", "tmpfs", "tmpfs", late).CombinedOutput(); err != nil {
 		n.Fatalf("%v: %s", err, out)
 	}
-	n.must(os.WriteFile(filepath.Join(late, "file"), []byte("late"), 0o644))
+	must.Do(n, os.WriteFile(filepath.Join(late, "file"), []byte("late"), 0o644))
 	if got := p.exec(app, "sh", "-c", "cat /follows/late/file; ls /private/late"); got != "late" {
 		n.Errorf("the container says %q, want late", got)
 	}

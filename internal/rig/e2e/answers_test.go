@@ -20,6 +20,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 const image = "localhost/busybox:e2e"
@@ -28,10 +29,7 @@ const image = "localhost/busybox:e2e"
 // conformance checks only what an agent may rely on, but a fake must not be more lenient than the runtime that it imitates.
 func TestAnswers(t *testing.T) {
 	for _, endpoint := range endpoints(t) {
-		conn, err := grpc.NewClient(endpoint, grpc.WithTransportCredentials(insecure.NewCredentials()))
-		if err != nil {
-			t.Fatal(err)
-		}
+		conn := must.Get(grpc.NewClient(endpoint, grpc.WithTransportCredentials(insecure.NewCredentials())))(t)
 		t.Cleanup(func() { _ = conn.Close() })
 		want, got := answers(t, fakeLike(t, conn)), answers(t, conn)
 		for _, what := range slices.Sorted(maps.Keys(want)) {
@@ -44,10 +42,7 @@ func TestAnswers(t *testing.T) {
 
 // fakeLike returns a critest with the model of a runtime.
 func fakeLike(t *testing.T, conn *grpc.ClientConn) *grpc.ClientConn {
-	v, err := runtimeapi.NewRuntimeServiceClient(conn).Version(t.Context(), &runtimeapi.VersionRequest{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	v := must.Get(runtimeapi.NewRuntimeServiceClient(conn).Version(t.Context(), &runtimeapi.VersionRequest{}))(t)
 	like := critest.Containerd2
 	switch name, version := v.GetRuntimeName(), strings.TrimPrefix(v.GetRuntimeVersion(), "v"); {
 	case name == "containerd" && strings.HasPrefix(version, "1.6."):
@@ -85,10 +80,7 @@ func answers(t *testing.T, conn *grpc.ClientConn) map[string]string {
 			}},
 		},
 	}
-	resp, err := c.rt.RunPodSandbox(t.Context(), &runtimeapi.RunPodSandboxRequest{Config: c.pod})
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := must.Get(c.rt.RunPodSandbox(t.Context(), &runtimeapi.RunPodSandboxRequest{Config: c.pod}))(t)
 	c.sandbox = resp.GetPodSandboxId()
 	t.Cleanup(func() {
 		if _, err := c.rt.RemovePodSandbox(context.Background(), &runtimeapi.RemovePodSandboxRequest{PodSandboxId: c.sandbox}); err != nil {
@@ -159,10 +151,7 @@ func (c *caller) stop(id string, timeout int64) error {
 // end notes how a container has ended.
 func (c *caller) end(what, id string) {
 	for range 500 {
-		resp, err := c.rt.ContainerStatus(c.Context(), &runtimeapi.ContainerStatusRequest{ContainerId: id})
-		if err != nil {
-			c.Fatal(err)
-		}
+		resp := must.Get(c.rt.ContainerStatus(c.Context(), &runtimeapi.ContainerStatusRequest{ContainerId: id}))(c)
 		if st := resp.GetStatus(); st.GetState() == runtimeapi.ContainerState_CONTAINER_EXITED {
 			c.notes["end of: "+what] = fmt.Sprintf("code %d, reason %s", st.GetExitCode(), st.GetReason())
 			return
@@ -176,9 +165,7 @@ func (c *caller) names() {
 	_, err := c.rt.RunPodSandbox(c.Context(), &runtimeapi.RunPodSandboxRequest{Config: c.pod})
 	c.note("a sandbox's name is taken", err)
 	c.noteText("a sandbox's name is taken", "failed to reserve sandbox name", err)
-	if _, err := c.create(0, nil, "true"); err != nil {
-		c.Fatal(err)
-	}
+	must.Get(c.create(0, nil, "true"))(c)
 	_, err = c.create(0, nil, "true")
 	c.note("a container's name is taken", err)
 	c.noteText("a container's name is taken", `: name "app_`, err)

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/podsync/podsync/runtime/cri/critest/conformance"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // endpoints returns the endpoints in PODSYNC_E2E.
@@ -28,10 +29,7 @@ func TestConformance(t *testing.T) {
 	for _, endpoint := range endpoints(t) {
 		t.Run(strings.ReplaceAll(strings.TrimPrefix(endpoint, "unix://"), "/", "-"), func(t *testing.T) {
 			dial := func(t *testing.T) *grpc.ClientConn {
-				conn, err := grpc.NewClient(endpoint, grpc.WithTransportCredentials(insecure.NewCredentials()))
-				if err != nil {
-					t.Fatal(err)
-				}
+				conn := must.Get(grpc.NewClient(endpoint, grpc.WithTransportCredentials(insecure.NewCredentials())))(t)
 				t.Cleanup(func() {
 					if err := conn.Close(); err != nil {
 						t.Error(err)

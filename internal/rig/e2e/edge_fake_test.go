@@ -22,6 +22,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/runtime/cri/critest/faults"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	images "github.com/podsync/podsync/runtime/image"
 	"github.com/podsync/podsync/runtime/pleg"
 	"github.com/podsync/podsync/runtime/reader"
@@ -31,17 +32,11 @@ import (
 // fakeNode returns an in-memory runtime, and a client of it.
 func fakeNode(t *testing.T, c critest.Config) (*critest.Runtime, *cri.Client) {
 	t.Helper()
-	r, err := critest.New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(critest.New(c))(t)
 	t.Cleanup(func() { r.Close() })
 	l := bufconn.Listen(1 << 16)
 	go r.Serve(l)
-	client, err := cri.Dial(t.Context(), cri.Config{Dialer: func(ctx context.Context) (net.Conn, error) { return l.DialContext(ctx) }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := must.Get(cri.Dial(t.Context(), cri.Config{Dialer: func(ctx context.Context) (net.Conn, error) { return l.DialContext(ctx) }}))(t)
 	t.Cleanup(func() { client.Close() })
 	return r, client
 }
@@ -49,31 +44,20 @@ func fakeNode(t *testing.T, c critest.Config) (*critest.Runtime, *cri.Client) {
 // start starts a container with the calls that the documentation of package cri counts.
 func (e *edge) start(m *images.Manager, sandboxID, name string, config *runtimeapi.PodSandboxConfig) {
 	e.t.Helper()
-	img, err := m.EnsureImageExists(e.t.Context(), images.Request{Image: "app:v1"})
-	if err != nil {
-		e.t.Fatal(err)
-	}
+	img := must.Get(m.EnsureImageExists(e.t.Context(), images.Request{Image: "app:v1"}))(e.t)
 	defer img.Release()
-	c, err := e.client.CreateContainer(e.t.Context(), &runtimeapi.CreateContainerRequest{PodSandboxId: sandboxID, SandboxConfig: config, Config: &runtimeapi.ContainerConfig{
+	c := must.Get(e.client.CreateContainer(e.t.Context(), &runtimeapi.CreateContainerRequest{PodSandboxId: sandboxID, SandboxConfig: config, Config: &runtimeapi.ContainerConfig{
 		Metadata: &runtimeapi.ContainerMetadata{Name: name},
 		Image:    &runtimeapi.ImageSpec{Image: img.ID, UserSpecifiedImage: "app:v1"},
 		Command:  []string{"sleep", "infinity"},
 		Labels:   e.owner.Mark(config.Labels),
-	}})
-	if err != nil {
-		e.t.Fatal(err)
-	}
-	if _, err := e.client.StartContainer(e.t.Context(), &runtimeapi.StartContainerRequest{ContainerId: c.ContainerId}); err != nil {
-		e.t.Fatal(err)
-	}
+	}}))(e.t)
+	must.Get(e.client.StartContainer(e.t.Context(), &runtimeapi.StartContainerRequest{ContainerId: c.ContainerId}))(e.t)
 }
 
 func newImages(t *testing.T, client *cri.Client) *images.Manager {
 	t.Helper()
-	m, err := images.New(images.Config{Settings: images.Settings{Runtime: client}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := must.Get(images.New(images.Config{Settings: images.Settings{Runtime: client}}))(t)
 	return m
 }
 
@@ -108,9 +92,7 @@ func TestG1_ImagesAreRemovedBesideACreation(t *testing.T) {
 		r, client := fakeNode(t, critest.Config{Images: []critest.Image{{Name: "app:v1"}, {Name: "old:v1"}}})
 		e, gate := newEdge(t, client, "agent"), &faults.Gate{}
 		m, config := newImages(t, client), e.config("pod")
-		if _, err := r.Inject(faults.Fault{Match: faults.Match{Method: critest.CreateContainer}, Hang: gate}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(r.Inject(faults.Fault{Match: faults.Match{Method: critest.CreateContainer}, Hang: gate}))(t)
 		sb := e.sandbox(config)
 		var creating sync.WaitGroup
 		creating.Go(func() { e.start(m, sb.ID, "c", config) })
@@ -134,10 +116,7 @@ func TestG1_ImagesAreRemovedBesideACreation(t *testing.T) {
 // removeImages makes a pass that removes all images without a lease.
 func removeImages(t *testing.T, client *cri.Client, l *images.Leases) (names []string) {
 	t.Helper()
-	list, err := client.ListImages(t.Context(), &runtimeapi.ListImagesRequest{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	list := must.Get(client.ListImages(t.Context(), &runtimeapi.ListImagesRequest{}))(t)
 	for _, img := range list.GetImages() {
 		removed, err := l.Remove(t.Context(), img, func(ctx context.Context) error {
 			_, err := client.RemoveImage(ctx, &runtimeapi.RemoveImageRequest{Image: &runtimeapi.ImageSpec{Image: img.GetId()}})
@@ -192,13 +171,8 @@ func ownedEdge(t *testing.T, client *cri.Client, o cri.Owner) *edge {
 	t.Helper()
 	e := newEdge(t, client, o.Name)
 	e.owner = o
-	var err error
-	if e.reader, err = reader.New(reader.Config{Runtime: client, RuntimeName: client.RuntimeName(), Owner: o}); err != nil {
-		t.Fatal(err)
-	}
-	if e.runner, err = run.New(run.Config{Runtime: client, Owner: o}); err != nil {
-		t.Fatal(err)
-	}
+	e.reader = must.Get(reader.New(reader.Config{Runtime: client, RuntimeName: client.RuntimeName(), Owner: o}))(t)
+	e.runner = must.Get(run.New(run.Config{Runtime: client, Owner: o}))(t)
 	return e
 }
 
@@ -217,10 +191,7 @@ func TestLogLinesHoldNoSecrets(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		events, err := pleg.NewEvents(pleg.EventsConfig{Runtime: client, Handler: make(seen, 1), Log: log})
-		if err != nil {
-			t.Fatal(err)
-		}
+		events := must.Get(pleg.NewEvents(pleg.EventsConfig{Runtime: client, Handler: make(seen, 1), Log: log}))(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		var running sync.WaitGroup
 		running.Go(func() { _ = events.Run(ctx) }) // ends with ctx
@@ -229,9 +200,7 @@ func TestLogLinesHoldNoSecrets(t *testing.T) {
 		config.Annotations = map[string]string{"token": "hunter2"}
 		config.Labels["token"] = "hunter2"
 		config.Linux.Sysctls = map[string]string{"kernel.domainname": "hunter2"}
-		if _, err := r.Inject(faults.Fault{Match: faults.Match{Method: critest.RunPodSandbox}, When: faults.After, Err: status.Error(codes.DeadlineExceeded, "late")}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(r.Inject(faults.Fault{Match: faults.Match{Method: critest.RunPodSandbox}, When: faults.After, Err: status.Error(codes.DeadlineExceeded, "late")}))(t)
 		created, err := runner.Create(t.Context(), config, "")
 		if err != nil || !created.Adopted {
 			t.Errorf("%+v, %v; want one that is adopted", created, err)

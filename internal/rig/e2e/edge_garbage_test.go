@@ -10,6 +10,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podsync/podsync/runtime/cri"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	images "github.com/podsync/podsync/runtime/image"
 )
 
@@ -29,16 +30,13 @@ func (e *edge) removable() map[string]bool {
 	e.t.Helper()
 	runtime := careful{e.client, map[string]bool{}}
 	seen := ""
-	c, err := images.NewCollector(images.CollectorConfig{
+	c := must.Get(images.NewCollector(images.CollectorConfig{
 		Runtime: runtime, Leases: &images.Leases{}, Policy: images.GCPolicy{MinAge: 1},
 		Statfs: func(path string) (images.Disk, error) {
 			seen = path
 			return images.Disk{Capacity: 1 << 60}, nil
 		},
-	})
-	if err != nil {
-		e.t.Fatal(err)
-	}
+	}))(e.t)
 	for range 2 {
 		_ = c.Collect(e.t.Context()) // it does not make enough room
 		time.Sleep(time.Millisecond)
@@ -68,11 +66,9 @@ func TestEdgeG1_ImagesInUseStay(t *testing.T) {
 		}
 		config := e.config("garbage")
 		sb := e.sandbox(config)
-		if _, err := e.client.CreateContainer(t.Context(), &runtimeapi.CreateContainerRequest{PodSandboxId: sb.ID, SandboxConfig: config, Config: &runtimeapi.ContainerConfig{
+		must.Get(e.client.CreateContainer(t.Context(), &runtimeapi.CreateContainerRequest{PodSandboxId: sb.ID, SandboxConfig: config, Config: &runtimeapi.ContainerConfig{
 			Metadata: &runtimeapi.ContainerMetadata{Name: "app"}, Image: &runtimeapi.ImageSpec{Image: busybox}, Command: []string{"true"},
-		}}); err != nil {
-			t.Fatal(err)
-		}
+		}}))(t)
 		if gone := e.removable(); gone[pause] || gone[busybox] {
 			t.Errorf("%v are removed, and in use", gone)
 		}

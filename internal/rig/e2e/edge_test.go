@@ -15,6 +15,7 @@ import (
 
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	images "github.com/podsync/podsync/runtime/image"
 	"github.com/podsync/podsync/runtime/pleg"
 	podreader "github.com/podsync/podsync/runtime/reader"
@@ -34,10 +35,7 @@ type edge struct {
 func onEdges(t *testing.T, f func(t *testing.T, e *edge)) {
 	for _, endpoint := range endpoints(t) {
 		t.Run(strings.ReplaceAll(strings.TrimPrefix(endpoint, "unix://"), "/", "-"), func(t *testing.T) {
-			client, err := cri.Dial(t.Context(), cri.Config{Endpoint: endpoint})
-			if err != nil {
-				t.Fatal(err)
-			}
+			client := must.Get(cri.Dial(t.Context(), cri.Config{Endpoint: endpoint}))(t)
 			t.Cleanup(func() { client.Close() })
 			f(t, newEdge(t, client, fmt.Sprintf("e2e-%d", os.Getpid())))
 		})
@@ -47,13 +45,8 @@ func onEdges(t *testing.T, f func(t *testing.T, e *edge)) {
 func newEdge(t *testing.T, client *cri.Client, name string) *edge {
 	t.Helper()
 	e := &edge{t: t, client: client, owner: cri.Owner{Name: name}}
-	var err error
-	if e.reader, err = podreader.New(podreader.Config{Runtime: client, RuntimeName: client.RuntimeName(), Owner: e.owner}); err != nil {
-		t.Fatal(err)
-	}
-	if e.runner, err = run.New(run.Config{Runtime: client, Owner: e.owner, UnresolvedTimeout: 3 * time.Second}); err != nil {
-		t.Fatal(err)
-	}
+	e.reader = must.Get(podreader.New(podreader.Config{Runtime: client, RuntimeName: client.RuntimeName(), Owner: e.owner}))(t)
+	e.runner = must.Get(run.New(run.Config{Runtime: client, Owner: e.owner, UnresolvedTimeout: 3 * time.Second}))(t)
 	return e
 }
 
@@ -96,10 +89,7 @@ func (e *edge) sandbox(config *runtimeapi.PodSandboxConfig, cutOff ...time.Durat
 
 func (e *edge) status(uid types.UID, prev *runtime.PodStatus) *runtime.PodStatus {
 	e.t.Helper()
-	s, err := e.reader.PodStatus(e.t.Context(), uid, prev)
-	if err != nil {
-		e.t.Fatal(err)
-	}
+	s := must.Get(e.reader.PodStatus(e.t.Context(), uid, prev))(e.t)
 	return s
 }
 
@@ -124,24 +114,19 @@ func TestEdgeStatus(t *testing.T) {
 	onEdges(t, func(t *testing.T, e *edge) {
 		config := e.config("status")
 		sb := e.sandbox(config)
-		c, err := e.client.CreateContainer(t.Context(), &runtimeapi.CreateContainerRequest{PodSandboxId: sb.ID, SandboxConfig: config, Config: &runtimeapi.ContainerConfig{
+		c := must.Get(e.client.CreateContainer(t.Context(), &runtimeapi.CreateContainerRequest{PodSandboxId: sb.ID, SandboxConfig: config, Config: &runtimeapi.ContainerConfig{
 			Metadata: &runtimeapi.ContainerMetadata{Name: "c"},
 			Image:    &runtimeapi.ImageSpec{Image: image, UserSpecifiedImage: image},
 			Command:  []string{"/bin/busybox", "sh", "-c", "exit 3"},
 			Labels:   e.owner.Mark(config.Labels),
 			LogPath:  "c.log",
 			Linux:    &runtimeapi.LinuxContainerConfig{},
-		}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}}))(t)
 		created := e.status("status", nil)
 		if got := created.Latest("c"); got == nil || got.State != runtime.ContainerCreated || got.SandboxID != sb.ID || got.ID.ID != c.ContainerId || !got.StartedAt.IsZero() {
 			t.Errorf("created: %+v, want some got and State %v and SandboxID %v and ID %v and got.StartedAt.IsZero()", got, runtime.ContainerCreated, sb.ID, c.ContainerId)
 		}
-		if _, err := e.client.StartContainer(t.Context(), &runtimeapi.StartContainerRequest{ContainerId: c.ContainerId}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(e.client.StartContainer(t.Context(), &runtimeapi.StartContainerRequest{ContainerId: c.ContainerId}))(t)
 		exited := created
 		for deadline := time.Now().Add(10 * time.Second); exited.Latest("c").State != runtime.ContainerExited && time.Now().Before(deadline); {
 			time.Sleep(50 * time.Millisecond)
@@ -224,10 +209,7 @@ func TestEdgeEvents(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 		defer cancel()
 		events := make(seen, 1)
-		stream, err := pleg.NewEvents(pleg.EventsConfig{Runtime: e.client, Handler: events, Owner: e.owner})
-		if err != nil {
-			t.Fatal(err)
-		}
+		stream := must.Get(pleg.NewEvents(pleg.EventsConfig{Runtime: e.client, Handler: events, Owner: e.owner}))(t)
 		ended := make(chan error, 1)
 		go func() { ended <- stream.Run(ctx) }()
 		time.Sleep(200 * time.Millisecond)

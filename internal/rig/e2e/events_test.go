@@ -12,6 +12,8 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // TestEvents compares critest with the events that runtimes send during a pod's life, and with the pod's status in each of
@@ -19,10 +21,7 @@ import (
 func TestEvents(t *testing.T) {
 	for _, endpoint := range endpoints(t) {
 		t.Run(endpoint, func(t *testing.T) {
-			conn, err := grpc.NewClient(endpoint, grpc.WithTransportCredentials(insecure.NewCredentials()))
-			if err != nil {
-				t.Fatal(err)
-			}
+			conn := must.Get(grpc.NewClient(endpoint, grpc.WithTransportCredentials(insecure.NewCredentials())))(t)
 			t.Cleanup(func() { _ = conn.Close() })
 			got, want := podEvents(t, conn), podEvents(t, fakeLike(t, conn))
 			if !slices.Equal(got, want) {
@@ -38,10 +37,7 @@ func podEvents(t *testing.T, conn *grpc.ClientConn) []string {
 	c := &caller{TB: t, notes: map[string]string{}, rt: runtimeapi.NewRuntimeServiceClient(conn), pod: &runtimeapi.PodSandboxConfig{
 		Metadata: &runtimeapi.PodSandboxMetadata{Name: "events", Namespace: "e2e", Uid: fmt.Sprint("events-", time.Now().UnixNano())},
 	}}
-	stream, err := c.rt.GetContainerEvents(ctx, &runtimeapi.GetEventsRequest{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	stream := must.Get(c.rt.GetContainerEvents(ctx, &runtimeapi.GetEventsRequest{}))(t)
 	ended := make(chan struct{})
 	go func() {
 		defer cancel()

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/internal/rig/plancheck"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/syncpod"
 	nodeagent "github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/eviction"
@@ -62,10 +63,7 @@ func newRelief(t *testing.T, e *edge, change func(c *nodeagent.Config)) *relief 
 		change(&config)
 	}
 	plancheck.Check(t, &config)
-	agent, err := nodeagent.New(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	agent := must.Get(nodeagent.New(config))(t)
 	r.Agent = agent
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error)
@@ -152,9 +150,7 @@ func (r *relief) pod(name, script string) *v1.Pod {
 
 func (r *relief) run(pods ...*v1.Pod) {
 	r.t.Helper()
-	if err := r.pods.Set(pods...); err != nil {
-		r.t.Fatal(err)
-	}
+	must.Do(r.t, r.pods.Set(pods...))
 	for _, p := range pods {
 		r.until(p.Name+" runs", func() bool { return r.status(p.UID).Phase != "" && r.status(p.UID).Phase != v1.PodPending })
 	}

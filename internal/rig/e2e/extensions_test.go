@@ -16,6 +16,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	nodeagent "github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/device"
 	"github.com/podsync/podsync/syncpod/shutdown"
@@ -41,14 +42,9 @@ func TestDevicesInContainers(t *testing.T) {
 	t.Parallel()
 	onEdges(t, func(t *testing.T, e *edge) {
 		library := t.TempDir()
-		if err := os.WriteFile(filepath.Join(library, "version"), []byte("card driver 7"), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(library, "version"), []byte("card driver 7"), 0o644))
 		r := newRelief(t, e, func(c *nodeagent.Config) {
-			keeper, err := device.New(device.Config{State: filepath.Join(c.Root, "devices"), Allocator: nulls{library}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			keeper := must.Get(device.New(device.Config{State: filepath.Join(c.Root, "devices"), Allocator: nulls{library}}))(t)
 			c.Sync.Extensions.Devices = keeper
 		})
 		pod := r.pod("card", `test -c /dev/card0 && echo gone > /dev/card0 && test -z "$(cat /dev/card0)" && ! touch /usr/lib/card/new &&
@@ -128,12 +124,9 @@ func TestE5_StartWithoutTheServer(t *testing.T) {
 		dir, server := t.TempDir(), &shelf{}
 		start := func() *relief {
 			return newRelief(t, e, func(c *nodeagent.Config) {
-				remembered, err := source.NewCheckpoint(source.CheckpointConfig{
+				remembered := must.Get(source.NewCheckpoint(source.CheckpointConfig{
 					Source: c.Sources[0], Path: filepath.Join(dir, "remembered.json"), ConfigMaps: server, Patience: time.Second, WriteInterval: 100 * time.Millisecond,
-				})
-				if err != nil {
-					t.Fatal(err)
-				}
+				}))(t)
 				c.Root, c.Sources[0], c.Sync.Objects.ConfigMaps = filepath.Join(dir, "root"), remembered, remembered
 				c.Sync.Limits.InitialBackOff = time.Second
 			})
@@ -147,9 +140,7 @@ func TestE5_StartWithoutTheServer(t *testing.T) {
 		first.run(pod)
 		first.detach()
 		for _, s := range first.sandboxes(e, pod) { // as on a node that was switched off
-			if _, err := e.client.StopPodSandbox(t.Context(), &runtimeapi.StopPodSandboxRequest{PodSandboxId: s.GetId()}); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(e.client.StopPodSandbox(t.Context(), &runtimeapi.StopPodSandboxRequest{PodSandboxId: s.GetId()}))(t)
 		}
 		server.mu.Lock()
 		server.away = true
@@ -173,18 +164,12 @@ func (r *relief) labels(pod *v1.Pod) map[string]string {
 
 func (r *relief) containers(e *edge, pod *v1.Pod) []*runtimeapi.Container {
 	r.t.Helper()
-	list, err := e.client.ListContainers(r.t.Context(), &runtimeapi.ListContainersRequest{Filter: &runtimeapi.ContainerFilter{LabelSelector: r.labels(pod)}})
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	list := must.Get(e.client.ListContainers(r.t.Context(), &runtimeapi.ListContainersRequest{Filter: &runtimeapi.ContainerFilter{LabelSelector: r.labels(pod)}}))(r.t)
 	return list.GetContainers()
 }
 
 func (r *relief) sandboxes(e *edge, pod *v1.Pod) []*runtimeapi.PodSandbox {
 	r.t.Helper()
-	list, err := e.client.ListPodSandbox(r.t.Context(), &runtimeapi.ListPodSandboxRequest{Filter: &runtimeapi.PodSandboxFilter{LabelSelector: r.labels(pod)}})
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	list := must.Get(e.client.ListPodSandbox(r.t.Context(), &runtimeapi.ListPodSandboxRequest{Filter: &runtimeapi.PodSandboxFilter{LabelSelector: r.labels(pod)}}))(r.t)
 	return list.GetItems()
 }

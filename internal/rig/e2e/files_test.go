@@ -11,6 +11,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/container/env"
 	"github.com/podsync/podsync/syncpod/podspec"
@@ -51,7 +52,7 @@ func filesPod() *v1.Pod {
 func TestFilesOfAPod(t *testing.T) {
 	onEdges(t, func(t *testing.T, e *edge) {
 		root, logs, pod := t.TempDir(), t.TempDir(), filesPod()
-		syncer, err := syncpod.New(syncpod.Config{
+		syncer := must.Get(syncpod.New(syncpod.Config{
 			Client: e.client, Owner: e.owner, Root: root, Node: syncpod.Node{LogsRoot: logs},
 			Objects: syncpod.Objects{Sources: env.Sources{
 				ConfigMaps: env.ConfigMapsFunc(func(context.Context, string, string) (*v1.ConfigMap, error) {
@@ -61,26 +62,18 @@ func TestFilesOfAPod(t *testing.T) {
 					return &v1.Secret{Data: map[string][]byte{"word": []byte("sesame")}}, nil
 				}),
 			}},
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}))(t)
 		t.Cleanup(func() {
 			if err := syncer.SyncTerminatingPod(context.Background(), syncpod.Termination{Pod: pod}); err != nil {
 				t.Error(err)
 			}
 		})
-		if _, err := syncer.SyncPod(t.Context(), pod, nil); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(syncer.SyncPod(t.Context(), pod, nil))(t)
 		status := awaitExit(t, e, pod)
 		if message, err := os.ReadFile(filepath.Join(root, "pods/e2e-files/containers/app/00000000")); string(message) != "sesame" {
 			t.Errorf("message %q, %v, want %q", message, err, "sesame")
 		}
-		log, err := os.ReadFile(filepath.Join(logs, "e2e_files_e2e-files/app/0.log"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		log := must.Get(os.ReadFile(filepath.Join(logs, "e2e_files_e2e-files/app/0.log")))(t)
 		for _, want := range []string{
 			"# Kubernetes-managed hosts file.\n", "\tfiles\n", "192.0.2.9\telsewhere\n", "F drwxrwxrwx", " F part\n", " F x\n",
 		} {
@@ -91,12 +84,8 @@ func TestFilesOfAPod(t *testing.T) {
 		if strings.Count(string(log), " F hello\n") != 2 || strings.Contains(string(log), "WRITABLE") {
 			t.Errorf("the log has not\n%s", log)
 		}
-		if err := syncer.SyncTerminatingPod(t.Context(), syncpod.Termination{Pod: pod, Status: status}); err != nil {
-			t.Fatal(err)
-		}
-		if err := syncer.SyncTerminatedPod(t.Context(), pod, nil); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, syncer.SyncTerminatingPod(t.Context(), syncpod.Termination{Pod: pod, Status: status}))
+		must.Do(t, syncer.SyncTerminatedPod(t.Context(), pod, nil))
 		if left, err := os.ReadDir(filepath.Join(root, "pods")); err != nil || len(left) > 0 {
 			t.Errorf("left: %v, %v, want no left and no error", left, err)
 		}
@@ -106,10 +95,7 @@ func TestFilesOfAPod(t *testing.T) {
 func awaitExit(t *testing.T, e *edge, pod *v1.Pod) *runtime.PodStatus {
 	t.Helper()
 	for range 300 {
-		status, err := e.reader.PodStatus(t.Context(), pod.UID, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		status := must.Get(e.reader.PodStatus(t.Context(), pod.UID, nil))(t)
 		if c := status.Latest("app"); c != nil && c.State == runtime.ContainerExited {
 			if c.ExitCode != 3 {
 				t.Errorf("exit code %d: %s", c.ExitCode, c.Message)

@@ -23,6 +23,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 const (
@@ -81,9 +83,7 @@ func startTarget(t *testing.T, endpoint, dir, owner string) *target {
 		return (&net.Dialer{}).DialContext(ctx, "unix", socket)
 	}}}
 	a.cmd = exec.Command(program, "agent", "-runtime", endpoint, "-dir", dir, "-owner", owner, "-secret", canaryValue)
-	if a.stderr, err = os.Create(filepath.Join(t.ArtifactDir(), "hostile.log")); err != nil {
-		t.Fatal(err)
-	}
+	a.stderr = must.Get(os.Create(filepath.Join(t.ArtifactDir(), "hostile.log")))(t)
 	a.cmd.Stderr = a.stderr
 	a.cmd.Env = append(os.Environ(), "GOTRACEBACK=single")
 	stdout, err := a.cmd.StdoutPipe()

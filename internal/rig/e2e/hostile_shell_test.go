@@ -14,6 +14,8 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // shells returns attacks on resources that the agent shares with a container: processes, watches, leases, sessions, paths.
@@ -38,10 +40,7 @@ func (s *siege) shells() []offence {
 
 // listen fails the test if anything connects to the node's port.
 func (s *siege) listen(t *testing.T) {
-	lis, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	lis := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	var accepting sync.WaitGroup
 	t.Cleanup(func() { lis.Close(); accepting.Wait() })
 	_, s.port, _ = net.SplitHostPort(lis.Addr().String())

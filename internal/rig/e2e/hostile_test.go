@@ -22,6 +22,8 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 const (
@@ -95,18 +97,15 @@ func newSiege(t *testing.T, endpoint string) *siege {
 	seed := number("PODSYNC_HOSTILE_SEED", int(time.Now().UnixNano()%1e9))
 	t.Logf("PODSYNC_HOSTILE_SEED=%d", seed)
 	s.random = rand.New(rand.NewPCG(uint64(seed), 0))
-	program, err := hostileProgram()
-	if err != nil {
-		t.Fatal(err)
-	}
+	program := must.Get(hostileProgram())(t)
 	s.programs = filepath.Dir(program)
 	s.makeCanary()
 	s.listen(t)
 	for _, sub := range []string{"shared", "sockets"} {
-		s.node.must(os.Mkdir(filepath.Join(dir, sub), 0o777))
+		must.Do(s.node, os.Mkdir(filepath.Join(dir, sub), 0o777))
 	}
-	s.node.must(os.MkdirAll(filepath.Join(dir, "root", "evictions"), 0o700)) // the agent makes it with the first one
-	s.node.must(os.Chmod(s.shared, 0o777))                                   // whatever the umask
+	must.Do(s.node, os.MkdirAll(filepath.Join(dir, "root", "evictions"), 0o700)) // the agent makes it with the first one
+	must.Do(s.node, os.Chmod(s.shared, 0o777))                                   // whatever the umask
 	owner := fmt.Sprintf("hostile-%d", os.Getpid())
 	t.Cleanup(func() { s.clear(owner) })
 	s.target = startTarget(t, endpoint, dir, owner)
@@ -118,10 +117,10 @@ func newSiege(t *testing.T, endpoint string) *siege {
 func (s *siege) makeCanary() {
 	for name, mode := range map[string]os.FileMode{"": 0o711, "inner": 0o700} {
 		dir := filepath.Join(s.canary, name)
-		s.node.must(os.MkdirAll(dir, 0o700))
-		s.node.must(os.WriteFile(filepath.Join(dir, "secret"), []byte("of the node\n"), 0o600))
-		s.node.must(os.Chown(filepath.Join(dir, "secret"), 12345, 12345))
-		s.node.must(os.Chmod(dir, mode))
+		must.Do(s.node, os.MkdirAll(dir, 0o700))
+		must.Do(s.node, os.WriteFile(filepath.Join(dir, "secret"), []byte("of the node\n"), 0o600))
+		must.Do(s.node, os.Chown(filepath.Join(dir, "secret"), 12345, 12345))
+		must.Do(s.node, os.Chmod(dir, mode))
 	}
 }
 

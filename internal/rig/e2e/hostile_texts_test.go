@@ -22,6 +22,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 const (
@@ -166,10 +168,7 @@ func (s *siege) findCanary() {
 			}
 		}
 	}
-	log, err := os.ReadFile(s.stderr.Name())
-	if err != nil {
-		s.Fatal(err)
-	}
+	log := must.Get(os.ReadFile(s.stderr.Name()))(s)
 	found("the log", string(log))
 	if i := strings.IndexFunc(string(log), obeyed); i >= 0 {
 		s.Errorf("the log has a character that a terminal obeys: %q", log[max(0, i-200):min(len(log), i+100)])
@@ -239,7 +238,7 @@ func (s *siege) serveRegistry(endpoint string) {
 		return
 	}
 	lis, err := net.Listen("tcp", "127.0.0.1:0")
-	s.node.must(err)
+	must.Do(s.node, err)
 	blobs := map[string][]byte{}
 	add := func(blob []byte) (digest string) {
 		digest = fmt.Sprintf("sha256:%x", sha256.Sum256(blob))
@@ -248,22 +247,20 @@ func (s *siege) serveRegistry(endpoint string) {
 	}
 	var layer bytes.Buffer
 	w := tar.NewWriter(&layer)
-	s.node.must(errors.Join(w.WriteHeader(&tar.Header{Name: "a", Mode: 0o644}), w.Close()))
+	must.Do(s.node, errors.Join(w.WriteHeader(&tar.Header{Name: "a", Mode: 0o644}), w.Close()))
 	layerDigest := add(layer.Bytes())
-	config, err := json.Marshal(map[string]any{
+	config := must.Get(json.Marshal(map[string]any{
 		"architecture": "amd64", "os": "linux", "rootfs": map[string]any{"type": "layers", "diff_ids": []string{layerDigest}},
 		"config": map[string]any{"User": hostileText + strings.Repeat("u", 1<<20), "Cmd": []string{"/a"}},
-	})
-	s.node.must(err)
+	}))(s.node)
 	descriptor := func(kind string, blob []byte) map[string]any {
 		return map[string]any{"mediaType": kind, "size": len(blob), "digest": add(blob)}
 	}
-	manifest, err := json.Marshal(map[string]any{
+	manifest := must.Get(json.Marshal(map[string]any{
 		"schemaVersion": 2, "mediaType": "application/vnd.oci.image.manifest.v1+json",
 		"config": descriptor("application/vnd.oci.image.config.v1+json", config),
 		"layers": []any{descriptor("application/vnd.oci.image.layer.v1.tar", layer.Bytes())},
-	})
-	s.node.must(err)
+	}))(s.node)
 	manifestDigest := add(manifest)
 	mux := http.NewServeMux()
 	mux.HandleFunc("/v2/user/", func(w http.ResponseWriter, r *http.Request) {
@@ -296,8 +293,8 @@ func (s *siege) serveRegistry(endpoint string) {
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: time.Minute}
 	go server.Serve(lis)
 	dir := filepath.Join(hosts, evilHost)
-	s.node.must(os.MkdirAll(dir, 0o755))
-	s.node.must(os.WriteFile(filepath.Join(dir, "hosts.toml"), fmt.Appendf(nil, "server = \"http://%s\"\n[host.\"http://%[1]s\"]\ncapabilities = [\"pull\", \"resolve\"]\n", lis.Addr()), 0o644))
+	must.Do(s.node, os.MkdirAll(dir, 0o755))
+	must.Do(s.node, os.WriteFile(filepath.Join(dir, "hosts.toml"), fmt.Appendf(nil, "server = \"http://%s\"\n[host.\"http://%[1]s\"]\ncapabilities = [\"pull\", \"resolve\"]\n", lis.Addr()), 0o644))
 	s.hosts = dir
 	s.Cleanup(func() {
 		server.Close()

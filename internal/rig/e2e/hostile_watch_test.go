@@ -22,6 +22,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // maxDelay is the maximum delay of a pod's start because of the attacks: compared with starts before the attacks, plus the
@@ -64,13 +65,13 @@ func (s *starts) String() string {
 // prepare starts pods that run all the time, and returns a snapshot of the node.
 func (s *siege) prepare() map[string]string {
 	for range 3 {
-		s.node.must(s.put(s.quiet("bystander")))
+		must.Do(s.node, s.put(s.quiet("bystander")))
 	}
 	var took, alone []time.Duration
 	var ratios []float64
 	for range 5 {
 		agent, bare, err := s.pair()
-		s.node.must(err)
+		must.Do(s.node, err)
 		took, alone, ratios = append(took, agent), append(alone, bare), append(ratios, agent.Seconds()/bare.Seconds())
 	}
 	slices.Sort(took)
@@ -174,7 +175,7 @@ func (s *siege) snapshot() map[string]string {
 	found := map[string]string{}
 	logs := filepath.Join(s.dir, "logs")
 	for _, top := range []string{filepath.Join(s.dir, "root"), logs, s.canary} {
-		s.node.must(filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {
+		must.Do(s.node, filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {
 			if err != nil {
 				return err
 			}
@@ -194,7 +195,7 @@ func (s *siege) snapshot() map[string]string {
 			found[path] = text
 		}
 	}
-	s.node.must(s.mounts(found))
+	must.Do(s.node, s.mounts(found))
 	return found
 }
 
@@ -282,8 +283,7 @@ func (s *siege) clear(owner string) {
 			s.node.Error(err)
 		}
 	}
-	mounts, err := os.ReadFile("/proc/self/mounts")
-	s.node.must(err)
+	mounts := must.Get(os.ReadFile("/proc/self/mounts"))(s.node)
 	for line := range strings.Lines(string(mounts)) {
 		if fields := strings.Fields(line); strings.HasPrefix(fields[1], filepath.Dir(s.canary)+"/") {
 			_ = syscall.Unmount(fields[1], syscall.MNT_DETACH) // or the directory is not removed

@@ -18,6 +18,8 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // victim is a process that is killed and started again.
@@ -91,10 +93,7 @@ func (a *agentProcess) kill() {
 // used returns the processor time that the agent has used.
 func (a *agentProcess) used() time.Duration {
 	a.t.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", a.pid))
-	if err != nil {
-		a.t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(fmt.Sprintf("/proc/%d/stat", a.pid)))(a.t)
 	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
 	user, err1 := strconv.Atoi(fields[11])
 	system, err2 := strconv.Atoi(fields[12])
@@ -118,10 +117,7 @@ func (a *agentProcess) reported() map[string]v1.PodStatus {
 
 func (a *agentProcess) lines() (lines []line) {
 	a.t.Helper()
-	text, err := os.ReadFile(a.log)
-	if err != nil {
-		a.t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(a.log))(a.t)
 	for text := range bytes.Lines(text) {
 		// The agent may have been killed in the middle of a line.
 		if l := (line{}); json.Unmarshal(text, &l) == nil {
@@ -176,14 +172,8 @@ func daemonOf(t *testing.T, endpoint string) *daemon {
 
 func (d *daemon) pid() int {
 	d.t.Helper()
-	text, err := os.ReadFile(filepath.Join(d.dir, "pid"))
-	if err != nil {
-		d.t.Fatal(err)
-	}
-	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
-	if err != nil {
-		d.t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(filepath.Join(d.dir, "pid")))(d.t)
+	pid := must.Get(strconv.Atoi(strings.TrimSpace(string(text))))(d.t)
 	return pid
 }
 

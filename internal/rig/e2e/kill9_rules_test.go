@@ -12,6 +12,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // checkNew checks a new container: its attempt is new, and an init container is not created again after its success. The
@@ -205,10 +207,7 @@ func (w *watcher) checkTruth(dir, mark string) {
 func (w *watcher) checkHooks(dir string, kills []time.Duration) (ran int) {
 	files, _ := filepath.Glob(filepath.Join(dir, "*-hook"))
 	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(file))(w.t)
 		generation := strings.TrimSuffix(filepath.Base(file), "-hook")
 		stop := w.subjects[generation].unwanted
 		unused := slices.DeleteFunc(slices.Clone(kills), func(k time.Duration) bool { return k < stop })

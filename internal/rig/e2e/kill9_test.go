@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/podsync/podsync/runtime/cri"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // Twenty pods start, run and stop, and the agent is killed at any moment and
@@ -56,10 +57,7 @@ func onKill9Nodes(t *testing.T, f func(n *kill9Node)) {
 
 func newKill9Node(t *testing.T, endpoint string) *kill9Node {
 	daemon := daemonOf(t, endpoint)
-	client, err := cri.Dial(t.Context(), cri.Config{Endpoint: endpoint})
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := must.Get(cri.Dial(t.Context(), cri.Config{Endpoint: endpoint}))(t)
 	t.Cleanup(func() { client.Close() })
 	seed := number("PODSYNC_KILL9_SEED", int(time.Now().UnixNano()%1e9))
 	t.Logf("PODSYNC_KILL9_SEED=%d", seed)
@@ -69,9 +67,7 @@ func newKill9Node(t *testing.T, endpoint string) *kill9Node {
 		random: rand.New(rand.NewPCG(uint64(seed), 0)),
 	}
 	for _, dir := range []string{m.dir, m.truth} {
-		if err := os.Mkdir(dir, 0o777); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Mkdir(dir, 0o777))
 	}
 	n := &kill9Node{manifests: m, t: t, daemon: daemon}
 	n.w = newWatcher(t, client, m.run)
@@ -92,7 +88,7 @@ func number(variable string, def int) int {
 func (n *kill9Node) play(v victim) {
 	n.agent.start()
 	for range 20 {
-		n.must(n.disturb())
+		must.Do(n.t, n.disturb())
 	}
 	for round := range number("PODSYNC_KILL9_ROUNDS", 4) {
 		n.round(v)
@@ -104,13 +100,6 @@ func (n *kill9Node) play(v victim) {
 		}
 	}
 	n.settle()
-}
-
-func (n *kill9Node) must(err error) {
-	n.t.Helper()
-	if err != nil {
-		n.t.Fatal(err)
-	}
 }
 
 // round kills the victim while pods are added and removed, and adds and removes some while it is down.
@@ -139,7 +128,7 @@ func (n *kill9Node) disturbFor(d time.Duration) {
 			return
 		}
 		time.Sleep(pause)
-		n.must(n.disturb())
+		must.Do(n.t, n.disturb())
 	}
 }
 
@@ -174,7 +163,7 @@ func (n *kill9Node) stayAway() {
 	const outage = 4 * time.Second
 	n.kill(n.daemon)
 	used := n.agent.used()
-	n.must(n.disturb())
+	must.Do(n.t, n.disturb())
 	time.Sleep(outage)
 	if used = n.agent.used() - used; used > outage/10 {
 		n.t.Errorf("the agent has used %v of processor time in %v without a runtime", used, outage)
@@ -188,7 +177,7 @@ func (n *kill9Node) stayAway() {
 
 // finish removes all pods, and nothing is left of them.
 func (n *kill9Node) finish() {
-	n.must(n.clear())
+	must.Do(n.t, n.clear())
 	n.settle()
 	for name, count := range processes(n.mark("")) {
 		n.t.Errorf("%d processes are left of %s", count, name)

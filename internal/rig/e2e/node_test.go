@@ -18,6 +18,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	podruntime "github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/runtime/hostfs/mounts"
 )
 
@@ -86,17 +87,14 @@ func onNodes(t *testing.T, f func(n *node)) {
 }
 
 func newNode(t *testing.T, endpoint string) *node {
-	conn, err := grpc.NewClient(endpoint, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(grpc.NewClient(endpoint, grpc.WithTransportCredentials(insecure.NewCredentials())))(t)
 	t.Cleanup(func() { _ = conn.Close() })
 	dir := t.TempDir()
 	n := &node{
 		T: t, endpoint: endpoint, runtime: runtimeapi.NewRuntimeServiceClient(conn), images: runtimeapi.NewImageServiceClient(conn),
 		manifests: filepath.Join(dir, "manifests"), root: filepath.Join(dir, "root"), logs: filepath.Join(dir, "logs"),
 	}
-	n.must(os.Mkdir(n.manifests, 0o755))
+	must.Do(n, os.Mkdir(n.manifests, 0o755))
 	t.Cleanup(n.clear)
 	return n
 }
@@ -131,18 +129,10 @@ func unmountRoot(t *testing.T, root string) {
 // all returns the sandboxes of all pods.
 func (n *node) all() []*runtimeapi.PodSandbox {
 	n.Helper()
-	list, err := n.runtime.ListPodSandbox(context.Background(), &runtimeapi.ListPodSandboxRequest{Filter: &runtimeapi.PodSandboxFilter{
+	list := must.Get(n.runtime.ListPodSandbox(context.Background(), &runtimeapi.ListPodSandboxRequest{Filter: &runtimeapi.PodSandboxFilter{
 		LabelSelector: map[string]string{podruntime.LabelPodNamespace: namespace},
-	}})
-	n.must(err)
+	}}))(n)
 	return list.GetItems()
-}
-
-func (n *node) must(err error) {
-	n.Helper()
-	if err != nil {
-		n.Fatal(err)
-	}
 }
 
 // in returns the node for a subtest.
@@ -156,8 +146,8 @@ func (n *node) in(t *testing.T) *node {
 func (n *node) write(file, text string) {
 	n.Helper()
 	// Files whose names begin with a dot do not count.
-	n.must(os.WriteFile(filepath.Join(n.manifests, "."+file), []byte(text), 0o644))
-	n.must(os.Rename(filepath.Join(n.manifests, "."+file), filepath.Join(n.manifests, file)))
+	must.Do(n, os.WriteFile(filepath.Join(n.manifests, "."+file), []byte(text), 0o644))
+	must.Do(n, os.Rename(filepath.Join(n.manifests, "."+file), filepath.Join(n.manifests, file)))
 }
 
 func (n *node) remove(file string) {

@@ -16,6 +16,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // A pod is one whose manifest is in the folder of a node's agent.
@@ -66,10 +67,9 @@ func (p *pod) delete() { p.remove(p.file) }
 // sandboxes returns the runtime's sandboxes of the pod, the newest last.
 func (p *pod) sandboxes() []*runtimeapi.PodSandbox {
 	p.Helper()
-	resp, err := p.runtime.ListPodSandbox(context.Background(), &runtimeapi.ListPodSandboxRequest{Filter: &runtimeapi.PodSandboxFilter{
+	resp := must.Get(p.runtime.ListPodSandbox(context.Background(), &runtimeapi.ListPodSandboxRequest{Filter: &runtimeapi.PodSandboxFilter{
 		LabelSelector: map[string]string{runtime.LabelPodName: p.name, runtime.LabelPodNamespace: namespace},
-	}})
-	p.must(err)
+	}}))(p)
 	return slices.SortedFunc(slices.Values(resp.GetItems()), func(a, b *runtimeapi.PodSandbox) int {
 		return cmp.Compare(a.GetCreatedAt(), b.GetCreatedAt())
 	})
@@ -78,19 +78,18 @@ func (p *pod) sandboxes() []*runtimeapi.PodSandbox {
 // runs returns the runtime's instances of a container in the spec, the newest last.
 func (p *pod) runs(container string) []*runtimeapi.ContainerStatus {
 	p.Helper()
-	list, err := p.runtime.ListContainers(context.Background(), &runtimeapi.ListContainersRequest{Filter: &runtimeapi.ContainerFilter{
+	list := must.Get(p.runtime.ListContainers(context.Background(), &runtimeapi.ListContainersRequest{Filter: &runtimeapi.ContainerFilter{
 		LabelSelector: map[string]string{
 			runtime.LabelPodName: p.name, runtime.LabelPodNamespace: namespace, runtime.LabelContainerName: container,
 		},
-	}})
-	p.must(err)
+	}}))(p)
 	var runs []*runtimeapi.ContainerStatus
 	for _, c := range list.GetContainers() {
 		resp, err := p.runtime.ContainerStatus(context.Background(), &runtimeapi.ContainerStatusRequest{ContainerId: c.GetId()})
 		if status.Code(err) == codes.NotFound {
 			continue
 		}
-		p.must(err)
+		must.Do(p, err)
 		runs = append(runs, resp.GetStatus())
 	}
 	slices.SortFunc(runs, func(a, b *runtimeapi.ContainerStatus) int { return cmp.Compare(a.GetCreatedAt(), b.GetCreatedAt()) })
@@ -153,8 +152,7 @@ func (p *pod) stopped(c *runtimeapi.ContainerStatus) {
 // exec runs a command in a container, and returns its output.
 func (p *pod) exec(c *runtimeapi.ContainerStatus, command ...string) string {
 	p.Helper()
-	resp, err := p.runtime.ExecSync(context.Background(), &runtimeapi.ExecSyncRequest{ContainerId: c.GetId(), Cmd: command, Timeout: 30})
-	p.must(err)
+	resp := must.Get(p.runtime.ExecSync(context.Background(), &runtimeapi.ExecSyncRequest{ContainerId: c.GetId(), Cmd: command, Timeout: 30}))(p)
 	if resp.GetExitCode() != 0 {
 		p.Fatalf("%q: exit code %d: %s", command, resp.GetExitCode(), resp.GetStderr())
 	}
@@ -205,17 +203,14 @@ func (p *pod) event(reason, words string) {
 // log returns a container's output from its log in CRI's format.
 func (p *pod) log(c *runtimeapi.ContainerStatus) []string {
 	p.Helper()
-	log, err := os.ReadFile(p.logPath(c))
-	p.must(err)
+	log := must.Get(os.ReadFile(p.logPath(c)))(p)
 	var texts []string
 	for l := range strings.Lines(string(log)) {
 		fields := strings.SplitN(strings.TrimSuffix(l, "\n"), " ", 4)
 		if len(fields) != 4 {
 			p.Fatalf("the log has the line %q", l)
 		}
-		if _, err := time.Parse(time.RFC3339Nano, fields[0]); err != nil {
-			p.Fatal(err)
-		}
+		must.Get(time.Parse(time.RFC3339Nano, fields[0]))(p)
 		texts = append(texts, fields[3])
 	}
 	return texts

@@ -19,6 +19,7 @@ import (
 
 	"github.com/podsync/podsync/internal/rig/plancheck"
 	"github.com/podsync/podsync/runtime/cri"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/syncpod"
 	nodeagent "github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/cgroup/tree"
@@ -56,12 +57,9 @@ func (n *node) resizer() *resizer {
 // start starts the agent, or the next one with the same files.
 func (r *resizer) start() {
 	r.Helper()
-	client, err := cri.Dial(r.Context(), cri.Config{Endpoint: r.endpoint})
-	r.must(err)
-	cgroups, err := tree.New(tree.Config{State: filepath.Join(r.root, "cgroups"), Root: r.cgroup})
-	r.must(err)
-	allocations, err := resize.New(resize.Config{State: filepath.Join(r.root, "allocations"), Allocatable: list("2", "4Gi")})
-	r.must(err)
+	client := must.Get(cri.Dial(r.Context(), cri.Config{Endpoint: r.endpoint}))(r)
+	cgroups := must.Get(tree.New(tree.Config{State: filepath.Join(r.root, "cgroups"), Root: r.cgroup}))(r)
+	allocations := must.Get(resize.New(resize.Config{State: filepath.Join(r.root, "allocations"), Allocatable: list("2", "4Gi")}))(r)
 	r.push = source.NewPush()
 	config := nodeagent.Config{
 		Client: client, Root: r.root, NodeName: nodeName, Sources: []source.Source{r.push}, NoEviction: true, NoImageGC: true,
@@ -71,8 +69,7 @@ func (r *resizer) start() {
 		},
 	}
 	plancheck.Check(r, &config)
-	agent, err := nodeagent.New(config)
-	r.must(err)
+	agent := must.Get(nodeagent.New(config))(r)
 	ctx, cancel := context.WithCancel(context.Background())
 	r.end, r.ended = cancel, make(chan error, 1)
 	go func() { r.ended <- errors.Join(agent.Run(ctx), client.Close()) }()
@@ -135,7 +132,7 @@ func (r *resizer) report() {
 	for _, p := range r.wanted {
 		pods = append(pods, p.DeepCopy())
 	}
-	r.must(r.push.Set(pods...))
+	must.Do(r, r.push.Set(pods...))
 }
 
 func list(cpu, memory string) v1.ResourceList {
@@ -210,8 +207,7 @@ func (r *resizer) waits(pod *v1.Pod, kind v1.PodConditionType, reason, message s
 func (r *resizer) inKernel(cpu, memory string) [3]string {
 	r.Helper()
 	read := func(dir, file string) string {
-		text, err := os.ReadFile(filepath.Join(dir, file))
-		r.must(err)
+		text := must.Get(os.ReadFile(filepath.Join(dir, file)))(r)
 		return strings.TrimSpace(string(text))
 	}
 	if cpu == memory { // version 2
@@ -411,10 +407,10 @@ func dirOf(r *resizer, p *v1.Pod, k v1.ContainerStatus) (cpu, memory string) {
 func othersCgroup(n *node, at string) (check func()) {
 	n.Helper()
 	path := dir("memory", at)
-	n.must(os.Mkdir(path, 0o755))
+	must.Do(n, os.Mkdir(path, 0o755))
 	sleep := exec.Command("sleep", "1000")
-	n.must(sleep.Start())
-	n.must(os.WriteFile(filepath.Join(path, "cgroup.procs"), []byte(fmt.Sprint(sleep.Process.Pid)), 0))
+	must.Do(n, sleep.Start())
+	must.Do(n, os.WriteFile(filepath.Join(path, "cgroup.procs"), []byte(fmt.Sprint(sleep.Process.Pid)), 0))
 	n.Cleanup(func() {
 		_ = sleep.Process.Kill()
 		_ = sleep.Wait()

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	podlogs "github.com/podsync/podsync/runtime/logs"
 	"github.com/podsync/podsync/syncpod"
 	nodeagent "github.com/podsync/podsync/syncpod/agent"
@@ -27,14 +28,11 @@ const printed = 20000
 func TestRotatedWhileFollowed(t *testing.T) {
 	onEdges(t, func(t *testing.T, e *edge) {
 		dir, pods := t.TempDir(), source.NewPush()
-		agent, err := nodeagent.New(nodeagent.Config{
+		agent := must.Get(nodeagent.New(nodeagent.Config{
 			Client: e.client, Root: filepath.Join(dir, "root"), Sources: []source.Source{pods}, NoEviction: true, NoImageGC: true,
 			LogPolicy: podlogs.RotationPolicy{MaxSize: 200 << 10, MaxFiles: 50}, LogInterval: 100 * time.Millisecond,
 			Sync: syncpod.Config{Owner: e.owner, Node: syncpod.Node{LogsRoot: filepath.Join(dir, "logs")}},
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}))(t)
 		ctx, cancel := context.WithCancel(context.Background())
 		ended := make(chan error, 1)
 		go func() { ended <- agent.Run(ctx) }()
@@ -54,9 +52,7 @@ func TestRotatedWhileFollowed(t *testing.T) {
 			}
 		})
 		uid := fmt.Sprintf("rotated-%d", time.Now().UnixNano())
-		if err := pods.Set(chattyPod(uid)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, pods.Set(chattyPod(uid)))
 		log := filepath.Join(dir, "logs", "e2e_chatty_"+uid, "app", "0.log")
 		phase := func() v1.PodPhase {
 			for _, p := range agent.Pods() {
@@ -78,12 +74,8 @@ func TestRotatedWhileFollowed(t *testing.T) {
 			return ctx.Err()
 		}
 		var reader podlogs.Reader
-		if err := reader.Read(ctx, podlogs.Log{Path: log, Ended: over}, &v1.PodLogOptions{Follow: true}, &followed, &followed); err != nil {
-			t.Fatal(err)
-		}
-		if err := reader.Read(ctx, podlogs.Log{Path: log}, nil, &read, &read); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, reader.Read(ctx, podlogs.Log{Path: log, Ended: over}, &v1.PodLogOptions{Follow: true}, &followed, &followed))
+		must.Do(t, reader.Read(ctx, podlogs.Log{Path: log}, nil, &read, &read))
 		wantLines(t, "followed", followed.String())
 		wantLines(t, "read in the end", read.String())
 		parts, _ := filepath.Glob(log + ".*")

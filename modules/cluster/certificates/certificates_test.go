@@ -34,6 +34,8 @@ import (
 	"k8s.io/client-go/rest"
 	ktesting "k8s.io/client-go/testing"
 	"k8s.io/client-go/util/keyutil"
+
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // An authority signs certificate requests, and records them.
@@ -53,10 +55,7 @@ func newAuthority(t *testing.T) *authority {
 	a.key, _ = ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	template := &x509.Certificate{SerialNumber: big.NewInt(1), IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour)}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &a.key.PublicKey, a.key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	der := must.Get(x509.CreateCertificate(rand.Reader, template, template, &a.key.PublicKey, a.key))(t)
 	a.cert, _ = x509.ParseCertificate(der)
 	a.kube.PrependReactor("create", "certificatesigningrequests", func(act ktesting.Action) (bool, runtime.Object, error) {
 		request := act.(ktesting.CreateAction).GetObject().(*certificatesv1.CertificateSigningRequest)
@@ -87,10 +86,7 @@ func (a *authority) sign(csr *certificatesv1.CertificateSigningRequest) {
 func (a *authority) issue(subject pkix.Name, key any, serial int64, lifetime time.Duration) []byte {
 	template := &x509.Certificate{SerialNumber: big.NewInt(serial), Subject: subject, NotBefore: time.Now().Add(-time.Minute), NotAfter: time.Now().Add(lifetime),
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth}}
-	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, key, a.key)
-	if err != nil {
-		a.Fatal(err)
-	}
+	der := must.Get(x509.CreateCertificate(rand.Reader, template, a.cert, key, a.key))(a)
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 }
 
@@ -123,9 +119,7 @@ func (a *authority) kubeconfig(name, url, user string) string {
 	path := filepath.Join(a.TempDir(), name)
 	text := fmt.Sprintf("apiVersion: v1\nkind: Config\ncurrent-context: c\nclusters: [{name: c, cluster: {server: %q, insecure-skip-tls-verify: true}}]\n"+
 		"contexts: [{name: c, context: {cluster: c, user: u}}]\nusers: [{name: u, user: {%s}}]\n", url, user)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		a.Fatal(err)
-	}
+	must.Do(a, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 
@@ -134,10 +128,7 @@ func (a *authority) pair(lifetime time.Duration) (certFile, keyFile string) {
 	dir := a.TempDir()
 	certFile, keyFile = filepath.Join(dir, "old.crt"), filepath.Join(dir, "old.key")
 	key, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	text, err := keyutil.MarshalPrivateKeyToPEM(key)
-	if err != nil {
-		a.Fatal(err)
-	}
+	text := must.Get(keyutil.MarshalPrivateKeyToPEM(key))(a)
 	certPEM := a.issue(subject("n1"), &key.PublicKey, 1, lifetime)
 	if os.WriteFile(certFile, certPEM, 0o600) != nil || os.WriteFile(keyFile, text, 0o600) != nil {
 		a.Fatal("cannot be written")
@@ -148,10 +139,7 @@ func (a *authority) pair(lifetime time.Duration) (certFile, keyFile string) {
 // start runs a Client, and records the tokens with which it requests certificates.
 func (a *authority) start(c ClientConfig) (client *Client, with *[]string) {
 	with = new([]string)
-	client, err := NewClient(c)
-	if err != nil {
-		a.Fatal(err)
-	}
+	client = must.Get(NewClient(c))(a)
 	client.connect = func(c *rest.Config) (kubernetes.Interface, error) {
 		*with = append(*with, c.BearerToken)
 		return a.kube, nil
@@ -162,23 +150,15 @@ func (a *authority) start(c ClientConfig) (client *Client, with *[]string) {
 	a.Cleanup(func() { cancel(); <-ended })
 	wait, done := context.WithTimeout(ctx, time.Minute)
 	defer done()
-	if err := client.Ready(wait); err != nil {
-		a.Fatal(err)
-	}
+	must.Do(a, client.Ready(wait))
 	return client, with
 }
 
 // ask returns the user that the API server sees in a request.
 func ask(t *testing.T, c *rest.Config) string {
 	t.Helper()
-	transport, err := rest.TransportFor(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	resp, err := (&http.Client{Transport: transport}).Get(c.Host)
-	if err != nil {
-		t.Fatal(err)
-	}
+	transport := must.Get(rest.TransportFor(c))(t)
+	resp := must.Get((&http.Client{Transport: transport}).Get(c.Host))(t)
 	defer resp.Body.Close()
 	text, _ := io.ReadAll(resp.Body)
 	return string(text)
@@ -248,13 +228,10 @@ func TestRotation(t *testing.T) {
 	a := newAuthority(t)
 	certFile, keyFile := a.pair(5 * time.Second) // of more than a minute, so that it is due for renewal
 	url := a.serve()
-	client, err := NewClient(ClientConfig{
+	client := must.Get(NewClient(ClientConfig{
 		Kubeconfig: a.kubeconfig("kubelet.conf", url, fmt.Sprintf("client-certificate: %s, client-key: %s", certFile, keyFile)),
 		Rotate:     true, Dir: t.TempDir(), NodeName: "n1",
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	if got := ask(t, client.REST()); got != node+"1" {
 		t.Fatalf("asked by %q, want %v", got, node+"1")
 	}
@@ -282,13 +259,10 @@ func TestE5_NoRequestsWithoutACertificate(t *testing.T) {
 	a := newAuthority(t)
 	url := a.serve()
 	certFile, keyFile := a.pair(-time.Minute)
-	client, err := NewClient(ClientConfig{
+	client := must.Get(NewClient(ClientConfig{
 		Kubeconfig: a.kubeconfig("kubelet.conf", url, fmt.Sprintf("client-certificate: %s, client-key: %s", certFile, keyFile)),
 		Rotate:     true, Dir: t.TempDir(), NodeName: "n1",
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	heartbeat, _ := client.Heartbeat(time.Minute)
 	for name, c := range map[string]*rest.Config{"main": client.REST(), "heartbeats": heartbeat} {
 		kube, err := kubernetes.NewForConfig(c)
@@ -398,8 +372,6 @@ func TestSelfSignedIsRenewed(t *testing.T) {
 			}
 		}
 		cancel()
-		if err := os.WriteFile(certFile, nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(certFile, nil, 0o600))
 	})
 }

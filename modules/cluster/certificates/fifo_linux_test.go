@@ -9,14 +9,14 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // NewClient rejects a FIFO in place of a kubeconfig instead of waiting for a writer.
 func TestKubeconfigInAFIFO(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "kubelet.conf")
-	if err := syscall.Mkfifo(path, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Mkfifo(path, 0o600))
 	answer := make(chan error, 1)
 	go func() {
 		_, err := load(path)
@@ -40,23 +40,17 @@ func TestFilesOfAKubeconfigAreChecked(t *testing.T) {
 		func() error { return syscall.Mkfifo(bad, 0o600) },
 		func() error { return errors.Join(os.WriteFile(bad, nil, 0o600), os.Truncate(bad, 1<<40)) },
 	} {
-		if err := make(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, make())
 		for _, field := range []string{"certificate-authority", "client-certificate", "client-key", "tokenFile"} {
 			of := map[bool]string{true: field + ": bad"}
 			text := fmt.Sprintf(`{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: c, user: u}}],
 clusters: [{name: c, cluster: {server: "https://192.0.2.1", %s}}], users: [{name: u, user: {%s}}]}`, of[field == "certificate-authority"], of[field != "certificate-authority"])
-			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 			if _, err := load(path); err == nil || !strings.Contains(err.Error(), field) {
 				t.Errorf("%s: %v", field, err)
 			}
 		}
-		if err := os.Remove(bad); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Remove(bad))
 	}
 }
 
@@ -66,18 +60,11 @@ func TestPathsOfAKubeconfig(t *testing.T) {
 	path := filepath.Join(dir, "kubelet.conf")
 	const text = `{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: c, user: u}}],
 clusters: [{name: c, cluster: {server: "https://192.0.2.1", certificate-authority: ca.crt}}], users: [{name: u, user: {client-certificate: pki/a.crt, client-key: pki/a.key}}]}`
-	if err := errors.Join(os.Mkdir(filepath.Join(dir, "pki"), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.Mkdir(filepath.Join(dir, "pki"), 0o700), os.WriteFile(path, []byte(text), 0o600)))
 	for _, name := range []string{"ca.crt", "pki/a.crt", "pki/a.key"} { // client-go opens them
-		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), nil, 0o600))
 	}
-	c, err := load(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	c := must.Get(load(path))(t)
 	if c.Host != "https://192.0.2.1" || c.CAFile != filepath.Join(dir, "ca.crt") || c.CertFile != filepath.Join(dir, "pki", "a.crt") || c.KeyFile != filepath.Join(dir, "pki", "a.key") {
 		t.Errorf("%s with the files %q, %q, %q", c.Host, c.CAFile, c.CertFile, c.KeyFile)
 	}

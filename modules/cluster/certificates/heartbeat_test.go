@@ -11,6 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // Heartbeats have their own connection, no rate limit and a timeout. After the connection is closed, they use a new one.
@@ -24,29 +26,19 @@ func TestHeartbeatConnections(t *testing.T) {
 	defer server.Close()
 	path := filepath.Join(t.TempDir(), "kubeconfig")
 	text := "apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: \"" + server.URL + "\"}}]\ncontexts: [{name: x, context: {cluster: c, user: u}}]\ncurrent-context: x\nusers: [{name: u, user: {token: t}}]\n"
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	client, err := NewClient(ClientConfig{Kubeconfig: path})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(text), 0o600))
+	client := must.Get(NewClient(ClientConfig{Kubeconfig: path}))(t)
 	heartbeat, closeConnections := client.Heartbeat(7 * time.Second)
 	if heartbeat.QPS != -1 || heartbeat.Timeout != 7*time.Second || client.REST().Timeout != 0 {
 		t.Errorf("QPS %v and timeout %v, want -1 and 7s", heartbeat.QPS, heartbeat.Timeout)
 	}
 	clientOf := func(c *rest.Config) kubernetes.Interface {
-		kube, err := kubernetes.NewForConfig(c)
-		if err != nil {
-			t.Fatal(err)
-		}
+		kube := must.Get(kubernetes.NewForConfig(c))(t)
 		return kube
 	}
 	ask := func(kube kubernetes.Interface) string {
 		t.Helper()
-		if _, err := kube.CoreV1().Nodes().Get(t.Context(), "n1", metav1.GetOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(kube.CoreV1().Nodes().Get(t.Context(), "n1", metav1.GetOptions{}))(t)
 		return <-peers
 	}
 	beats, rest := clientOf(heartbeat), clientOf(client.REST())

@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/podsync/podsync/modules/cluster/clustertest"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // autoscale is the controller under test: it adds as many nodes as the unschedulable pods need.
@@ -63,16 +64,11 @@ func create(t *testing.T, c *clustertest.Cluster, pods int) {
 		pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("p%d", i)}, Spec: v1.PodSpec{Containers: []v1.Container{{
 			Name: "app", Image: "nginx", Resources: v1.ResourceRequirements{Requests: v1.ResourceList{v1.ResourceCPU: resource.MustParse("2")}},
 		}}}}
-		if _, err := c.Clientset().CoreV1().Pods("default").Create(t.Context(), pod, metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(c.Clientset().CoreV1().Pods("default").Create(t.Context(), pod, metav1.CreateOptions{}))(t)
 	}
 }
 
 func running(ctx context.Context, t *testing.T, c *clustertest.Cluster) int {
-	pods, err := c.Clientset().CoreV1().Pods("default").List(ctx, metav1.ListOptions{FieldSelector: "status.phase=Running"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	pods := must.Get(c.Clientset().CoreV1().Pods("default").List(ctx, metav1.ListOptions{FieldSelector: "status.phase=Running"}))(t)
 	return len(pods.Items)
 }

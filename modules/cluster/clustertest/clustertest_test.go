@@ -15,6 +15,7 @@ import (
 	"github.com/podsync/podsync/modules/cluster/clustertest"
 	"github.com/podsync/podsync/modules/cluster/internal/clientlog"
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 func TestMain(m *testing.M) { os.Exit(clientlog.Run(m)) }
@@ -44,9 +45,7 @@ func TestPodsRun(t *testing.T) {
 	start(t, clustertest.Config{Nodes: 2}, func(t *testing.T, c *clustertest.Cluster) {
 		c.ApplyYAML(t, web)
 		c.WaitFor(t, "default/web", clustertest.Ready, time.Minute)
-		if err := c.Pod("default/web").OOMKill("app"); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, c.Pod("default/web").OOMKill("app"))
 		c.WaitFor(t, "default/web", clustertest.That("restarted after an OOM kill", func(p *v1.Pod) bool {
 			s := p.Status.ContainerStatuses
 			return len(s) == 1 && s[0].Ready && s[0].RestartCount == 1 && s[0].LastTerminationState.Terminated.Reason == "OOMKilled"
@@ -78,9 +77,7 @@ func TestKilledAgent(t *testing.T) {
 		c.Node("n1").Kill()
 		time.Sleep(time.Hour)
 		c.WaitFor(t, "default/job", clustertest.Running, time.Second)
-		if err := c.Node("n1").Start(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, c.Node("n1").Start())
 		c.WaitFor(t, "default/job", clustertest.Succeeded, time.Minute)
 		log, err := c.Clientset().CoreV1().Pods("default").GetLogs("job", &v1.PodLogOptions{}).DoRaw(t.Context())
 		if err != nil || string(log) != "begun\ndone\n" {
@@ -95,12 +92,8 @@ func TestPowerOff(t *testing.T) {
 	start(t, clustertest.Config{}, func(t *testing.T, c *clustertest.Cluster) {
 		c.ApplyYAML(t, sleeper)
 		c.WaitFor(t, "default/job", clustertest.Running, time.Minute)
-		if err := c.Node("n1").PowerOff(); err != nil {
-			t.Fatal(err)
-		}
-		if err := c.Node("n1").Start(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, c.Node("n1").PowerOff())
+		must.Do(t, c.Node("n1").Start())
 		c.WaitFor(t, "default/job", clustertest.Failed, time.Minute)
 		c.NoDoubleRuns(t)
 	})
@@ -138,9 +131,7 @@ func TestDeletedNode(t *testing.T) {
 	start(t, clustertest.Config{}, func(t *testing.T, c *clustertest.Cluster) {
 		c.ApplyYAML(t, sleeper)
 		c.WaitFor(t, "default/job", clustertest.Running, time.Minute)
-		if err := c.Node("n1").Delete(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, c.Node("n1").Delete(t.Context()))
 		c.WaitFor(t, "default/job", clustertest.Gone, 2*time.Minute)
 	})
 }
@@ -151,9 +142,7 @@ func TestGracePeriod(t *testing.T) {
 		c.ApplyYAML(t, strings.Replace(sleeper, "echo begun;", "trap '' TERM;", 1))
 		c.WaitFor(t, "default/job", clustertest.Running, time.Minute)
 		began := time.Now()
-		if err := c.Clientset().CoreV1().Pods("default").Delete(t.Context(), "job", metav1.DeleteOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, c.Clientset().CoreV1().Pods("default").Delete(t.Context(), "job", metav1.DeleteOptions{}))
 		c.WaitFor(t, "default/job", clustertest.Gone, time.Minute)
 		if took := time.Since(began); took < 20*time.Second || took > 23*time.Second {
 			t.Errorf("the pod was gone after %v, want its grace period of 20s", took)
@@ -235,15 +224,10 @@ func TestDoubleRunIsFound(t *testing.T) {
 	start(t, clustertest.Config{Nodes: 2}, func(t *testing.T, c *clustertest.Cluster) {
 		c.ApplyYAML(t, sleeper)
 		c.WaitFor(t, "default/job", clustertest.Running, time.Minute)
-		pod, err := c.Clientset().CoreV1().Pods("default").Get(t.Context(), "job", metav1.GetOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		pod := must.Get(c.Clientset().CoreV1().Pods("default").Get(t.Context(), "job", metav1.GetOptions{}))(t)
 		c.NoDoubleRuns(t)
 		c.Node(pod.Spec.NodeName).Kill()
-		if err := c.Clientset().CoreV1().Pods("default").Delete(t.Context(), "job", *metav1.NewDeleteOptions(0)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, c.Clientset().CoreV1().Pods("default").Delete(t.Context(), "job", *metav1.NewDeleteOptions(0)))
 		other := map[string]string{"n1": "n2", "n2": "n1"}[pod.Spec.NodeName]
 		c.ApplyYAML(t, strings.Replace(sleeper, "spec:", "spec:\n  nodeName: "+other, 1))
 		c.WaitFor(t, "default/job", clustertest.Running, time.Minute)

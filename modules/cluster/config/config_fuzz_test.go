@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"reflect"
 	"testing"
+
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // FuzzConfiguration: any KubeletConfiguration is rejected with an error, or all values derived from it are valid, and the
@@ -31,10 +33,7 @@ func FuzzConfiguration(f *testing.F) {
 				t.Errorf("%s of a configuration that was accepted: %v", what, err)
 			}
 		}
-		once, err := json.Marshal(Effective(c))
-		if err != nil {
-			t.Fatal(err)
-		}
+		once := must.Get(json.Marshal(Effective(c)))(t)
 		again, _, err := parse(once, nil)
 		if err != nil {
 			t.Fatalf("%s is shown as %s: %v", text, once, err)

@@ -10,6 +10,7 @@ import (
 	kubelet "k8s.io/kubelet/config/v1beta1"
 
 	"github.com/podsync/podsync/modules/cluster/config"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // dropIns writes a configuration and its drop-ins, and returns their sources.
@@ -17,12 +18,8 @@ func dropIns(t *testing.T, text string, files map[string]string) config.Sources 
 	t.Helper()
 	s := config.Sources{File: filepath.Join(t.TempDir(), "config.yaml"), DropIns: t.TempDir()}
 	write := func(path, text string) {
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 	}
 	write(s.File, text)
 	for name, text := range files {

@@ -14,6 +14,7 @@ import (
 	kubelet "k8s.io/kubelet/config/v1beta1"
 
 	"github.com/podsync/podsync/modules/cluster/config"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // The configuration that a node shows has the defaults, and no secrets.
@@ -41,9 +42,7 @@ func TestEffective(t *testing.T) {
 func TestEffectiveHasAllDefaults(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "config.yaml")
 	load := func(text string) (*kubelet.KubeletConfiguration, error) {
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 		c, _, err := config.Load(config.Sources{File: path})
 		return c, err
 	}
@@ -59,10 +58,7 @@ func TestEffectiveHasAllDefaults(t *testing.T) {
 			t.Errorf("%s is empty", name)
 		}
 	}
-	text, err := json.Marshal(shown)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(json.Marshal(shown))(t)
 	again, err := load(string(text))
 	if err != nil {
 		t.Fatalf("its own configuration is refused: %v", err)

@@ -13,6 +13,7 @@ import (
 	kubelet "k8s.io/kubelet/config/v1beta1"
 
 	"github.com/podsync/podsync/modules/cluster/config"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write FIELDS.md anew")
@@ -184,9 +185,7 @@ in the last column, or is not set. A meaningless field changes nothing, and the 
 		fmt.Fprintf(&page, "| `%s` | %s | %s | %s |\n", f.Name, f.Treatment, f.Reason, strings.Join(f.Granted, ", "))
 	}
 	if *rewrite {
-		if err := os.WriteFile("../FIELDS.md", []byte(page.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile("../FIELDS.md", []byte(page.String()), 0o644))
 	}
 	if have, err := os.ReadFile("../FIELDS.md"); err != nil || string(have) != page.String() {
 		t.Errorf("FIELDS.md is not the table, %v: run go test ./config -rewrite", err)

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/podsync/podsync/modules/cluster/config"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // A FIFO in the place of the configuration or of a drop-in is not opened, and a file of a terabyte is not read.
@@ -23,9 +24,7 @@ func TestConfigurationInAFIFO(t *testing.T) {
 			if dropIn {
 				path = filepath.Join(s.DropIns, "a.conf")
 			}
-			if err := change(path); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, change(path))
 			if _, _, err := config.Load(s); err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("%s: %v, want an error with %q", path, err, want)
 			}

@@ -11,6 +11,7 @@ import (
 	kubelet "k8s.io/kubelet/config/v1beta1"
 
 	"github.com/podsync/podsync/modules/cluster/config"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/runtime/logs"
 	"github.com/podsync/podsync/syncpod/eviction"
 )
@@ -24,9 +25,7 @@ tlsPrivateKeyFile: /etc/node.key
 
 func load(t *testing.T, text string) (int32, []string, error) {
 	path := filepath.Join(t.TempDir(), "config.yaml")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 	c, warnings, err := config.Load(config.Sources{File: path})
 	if err != nil {
 		return 0, nil, err
@@ -84,9 +83,7 @@ func TestDefaultsThatFollow(t *testing.T) {
 		"nodeStatusReportFrequency: 1m\n":  {true, time.Minute},
 	} {
 		path := filepath.Join(t.TempDir(), "config.yaml")
-		if err := os.WriteFile(path, []byte(whole+text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte(whole+text), 0o600))
 		c, _, err := config.Load(config.Sources{File: path})
 		if err != nil {
 			t.Fatal(err)
@@ -131,9 +128,7 @@ func TestAmounts(t *testing.T) {
 func configOf(t *testing.T, text string) (*kubelet.KubeletConfiguration, []string, error) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "config.yaml")
-	if err := os.WriteFile(path, []byte(whole+text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(whole+text), 0o600))
 	return config.Load(config.Sources{File: path})
 }
 

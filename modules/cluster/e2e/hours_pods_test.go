@@ -12,6 +12,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 const (
@@ -41,24 +43,16 @@ func (h *hostile) furnish() {
 		}, metav1.CreateOptions{})
 		return err
 	}
-	must := func(err error) {
-		h.Helper()
-		if err != nil {
-			h.Fatal(err)
-		}
-	}
-	must(deploy("web", serving, webReplicas))
-	must(deploy("crashing", "sleep 20; exit 1", 1))
+	must.Do(h, deploy("web", serving, webReplicas))
+	must.Do(h, deploy("crashing", "sleep 20; exit 1", 1))
 	selector, pod := h.podOf("db", serving, v1.RestartPolicyAlways)
-	_, err := apps.StatefulSets(h.namespace).Create(h.Context(), &appsv1.StatefulSet{
+	must.Get(apps.StatefulSets(h.namespace).Create(h.Context(), &appsv1.StatefulSet{
 		ObjectMeta: metav1.ObjectMeta{Name: "db"}, Spec: appsv1.StatefulSetSpec{Replicas: new(int32(dbReplicas)), ServiceName: "db", Selector: &selector, Template: pod},
-	}, metav1.CreateOptions{})
-	must(err)
+	}, metav1.CreateOptions{}))(h)
 	selector, pod = h.podOf("logs", serving, v1.RestartPolicyAlways)
-	_, err = apps.DaemonSets(h.namespace).Create(h.Context(), &appsv1.DaemonSet{
+	must.Get(apps.DaemonSets(h.namespace).Create(h.Context(), &appsv1.DaemonSet{
 		ObjectMeta: metav1.ObjectMeta{Name: "logs"}, Spec: appsv1.DaemonSetSpec{Selector: &selector, Template: pod},
-	}, metav1.CreateOptions{})
-	must(err)
+	}, metav1.CreateOptions{}))(h)
 	h.settledFirst()
 }
 

@@ -23,6 +23,7 @@ import (
 
 	"github.com/podsync/podsync/modules/cluster/internal/hours"
 	"github.com/podsync/podsync/runtime/cri"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 const (
@@ -96,18 +97,12 @@ func TestHostileHours(t *testing.T) {
 func (h *hostile) throughProxy() {
 	h.Helper()
 	direct := filepath.Join(h.dir, "node.kubeconfig")
-	config, err := clientcmd.LoadFromFile(direct)
-	if err != nil {
-		h.Fatal(err)
-	}
+	config := must.Get(clientcmd.LoadFromFile(direct))(h)
 	server := strings.TrimPrefix(config.Clusters[config.Contexts[config.CurrentContext].Cluster].Server, "https://")
 	h.proxy = hours.NewProxy(func(ctx context.Context) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "tcp", net.JoinHostPort(server, "443"))
 	})
-	listener, err := net.Listen("tcp", net.JoinHostPort(server, "0"))
-	if err != nil {
-		h.Fatal(err)
-	}
+	listener := must.Get(net.Listen("tcp", net.JoinHostPort(server, "0")))(h)
 	ctx, cancel := context.WithCancel(context.Background())
 	served := make(chan error, 1)
 	go func() { served <- h.proxy.Serve(ctx, listener) }()
@@ -115,9 +110,7 @@ func (h *hostile) throughProxy() {
 		c.Server = "https://" + listener.Addr().String()
 	}
 	proxied := filepath.Join(h.dir, "proxied.kubeconfig")
-	if err := clientcmd.WriteToFile(*config, proxied); err != nil {
-		h.Fatal(err)
-	}
+	must.Do(h, clientcmd.WriteToFile(*config, proxied))
 	h.kill("kubelet", func(arg string) string { return strings.ReplaceAll(arg, direct, proxied) })()
 	h.Cleanup(func() {
 		h.kill("kubelet", func(arg string) string { return strings.ReplaceAll(arg, proxied, direct) })()

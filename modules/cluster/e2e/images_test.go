@@ -17,6 +17,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // images is a registry with an image for each round. The images have one layer and different configs.
@@ -33,13 +35,8 @@ type images struct {
 func (r *rig) serveImages(archive string) *images {
 	r.Helper()
 	i := &images{blobs: map[string][]byte{}}
-	if err := i.read(archive); err != nil {
-		r.Fatal(err)
-	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		r.Fatal(err)
-	}
+	must.Do(r, i.read(archive))
+	listener := must.Get(net.Listen("tcp", "127.0.0.1:0"))(r)
 	i.address = listener.Addr().String()
 	server := &http.Server{Handler: i, ReadHeaderTimeout: time.Minute}
 	served := make(chan error, 1)

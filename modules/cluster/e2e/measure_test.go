@@ -16,6 +16,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 const (
@@ -77,10 +79,7 @@ func (r *rig) start(n int) (made map[string]time.Time) {
 // wave creates pods, waits until all are ready, deletes them and waits until all objects are removed.
 func (r *rig) wave(n int) (w wave) {
 	r.Helper()
-	events, err := r.kube.CoreV1().Pods(r.namespace).Watch(r.Context(), metav1.ListOptions{})
-	if err != nil {
-		r.Fatal(err)
-	}
+	events := must.Get(r.kube.CoreV1().Pods(r.namespace).Watch(r.Context(), metav1.ListOptions{}))(r)
 	defer events.Stop()
 	made := r.start(n)
 	names := map[string]bool{}
@@ -137,19 +136,13 @@ func (r *rig) use() string {
 	time.Sleep(idle)
 	const perSecond = 100 // USER_HZ
 	part := float64(r.ticks(pid)-from) / perSecond / time.Since(began).Seconds() * 100
-	resident, err := r.resident(pid)
-	if err != nil {
-		r.Fatal(err)
-	}
+	resident := must.Get(r.resident(pid))(r)
 	return fmt.Sprintf("resident %.1f MB, CPU %.2f %%", resident, part)
 }
 
 func (r *rig) ticks(pid int) int {
 	r.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		r.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)))(r)
 	_, rest, _ := strings.Cut(string(text), ") ")
 	fields := strings.Fields(rest)
 	user, _ := strconv.Atoi(fields[11])
@@ -179,10 +172,7 @@ func (r *rig) audited() (n int) {
 	if path == "" {
 		return 0
 	}
-	file, err := os.Open(path)
-	if err != nil {
-		r.Fatal(err)
-	}
+	file := must.Get(os.Open(path))(r)
 	defer file.Close()
 	lines := bufio.NewScanner(file)
 	lines.Buffer(nil, 16<<20)

@@ -22,6 +22,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podsync/podsync/runtime/cri"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 const (
@@ -67,23 +68,17 @@ func (r *replaced) want(what string, so func() bool) {
 func (r *replaced) admit() {
 	r.Helper()
 	group := "system:bootstrappers:kubeadm:default-node-token"
-	_, err := r.kube.CoreV1().Secrets("kube-system").Create(r.Context(), &v1.Secret{
+	must.Get(r.kube.CoreV1().Secrets("kube-system").Create(r.Context(), &v1.Secret{
 		ObjectMeta: metav1.ObjectMeta{Name: "bootstrap-token-" + tokenID}, Type: v1.SecretTypeBootstrapToken,
 		StringData: map[string]string{
 			"token-id": tokenID, "token-secret": tokenSecret, "usage-bootstrap-authentication": "true", "auth-extra-groups": group,
 		},
-	}, metav1.CreateOptions{})
-	if err != nil {
-		r.Fatal(err)
-	}
+	}, metav1.CreateOptions{}))(r)
 	for _, role := range []string{"system:node-bootstrapper", "system:certificates.k8s.io:certificatesigningrequests:nodeclient"} {
-		_, err := r.kube.RbacV1().ClusterRoleBindings().Create(r.Context(), &rbacv1.ClusterRoleBinding{
+		must.Get(r.kube.RbacV1().ClusterRoleBindings().Create(r.Context(), &rbacv1.ClusterRoleBinding{
 			ObjectMeta: metav1.ObjectMeta{GenerateName: "kubeadm-"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
 			Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: group}},
-		}, metav1.CreateOptions{})
-		if err != nil {
-			r.Fatal(err)
-		}
+		}, metav1.CreateOptions{}))(r)
 	}
 }
 
@@ -91,10 +86,7 @@ func (r *replaced) admit() {
 func (r *replaced) run(program string) {
 	r.Helper()
 	at := filepath.Join(r.dir, "kubeadm")
-	text, err := os.ReadFile(filepath.Join(at, "kubeadm-flags.env"))
-	if err != nil {
-		r.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(filepath.Join(at, "kubeadm-flags.env")))(r)
 	_, flags, _ := strings.Cut(string(text), "=")
 	root := filepath.Join(r.dir, "disk", "kubelet")
 	args := append([]string{
@@ -104,21 +96,14 @@ func (r *replaced) run(program string) {
 	if program == os.Getenv("PODSYNC_REPLACE_NODE") {
 		args = append(args, "--adopt-kubelet-pods")
 	}
-	log, err := os.OpenFile(filepath.Join(r.dir, "log", "kubelet.log"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
-	if err != nil {
-		r.Fatal(err)
-	}
+	log := must.Get(os.OpenFile(filepath.Join(r.dir, "log", "kubelet.log"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644))(r)
 	defer log.Close()
 	c := exec.Command(program, args...)
 	c.Stdout, c.Stderr, c.SysProcAttr = log, log, &syscall.SysProcAttr{Setsid: true}
 	began := time.Now().Truncate(time.Second)
-	if err := c.Start(); err != nil {
-		r.Fatal(err)
-	}
+	must.Do(r, c.Start())
 	go func() { _ = c.Wait() }() // reaps the process, so that its exit can be detected
-	if err := os.WriteFile(r.pidFile("kubelet"), []byte(strconv.Itoa(c.Process.Pid)), 0o644); err != nil {
-		r.Fatal(err)
-	}
+	must.Do(r, os.WriteFile(r.pidFile("kubelet"), []byte(strconv.Itoa(c.Process.Pid)), 0o644))
 	r.want("a Node that "+filepath.Base(program)+" has made ready", func() bool {
 		node, err := r.kube.CoreV1().Nodes().Get(r.Context(), nodeName, metav1.GetOptions{})
 		if err != nil {
@@ -138,9 +123,7 @@ func (r *replaced) run(program string) {
 func (r *replaced) stop() {
 	r.Helper()
 	pid := r.pid("kubelet")
-	if err := syscall.Kill(pid, syscall.SIGTERM); err != nil {
-		r.Fatal(err)
-	}
+	must.Do(r, syscall.Kill(pid, syscall.SIGTERM))
 	r.wait(time.Minute, "the end of the agent", func() bool { return gone(pid) })
 }
 
@@ -156,9 +139,7 @@ func (r *replaced) replaceBy(program, color string) {
 	r.same(name+": containers in pod statuses", statuses, r.statuses())
 	r.Logf("%s adopted %d containers", name, len(containers))
 	patch := fmt.Appendf(nil, `{"data":{"color":%q}}`, color)
-	if _, err := r.kube.CoreV1().ConfigMaps(r.namespace).Patch(r.Context(), "colors", "application/merge-patch+json", patch, metav1.PatchOptions{}); err != nil {
-		r.Fatal(err)
-	}
+	must.Get(r.kube.CoreV1().ConfigMaps(r.namespace).Patch(r.Context(), "colors", "application/merge-patch+json", patch, metav1.PatchOptions{}))(r)
 	r.delete("going")
 	r.create(&v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "from-" + color}, Spec: template(r.folder, serving, v1.RestartPolicyAlways).Spec})
 	r.want(name+": a new ConfigMap in running containers, a new pod, and the end of a deleted one", func() bool {
@@ -187,20 +168,14 @@ func (r *replaced) containers() map[string]string {
 	r.Helper()
 	all := map[string]string{}
 	label := map[string]string{"io.kubernetes.pod.namespace": r.namespace}
-	sandboxes, err := r.runtime.ListPodSandbox(r.Context(), &runtimeapi.ListPodSandboxRequest{Filter: &runtimeapi.PodSandboxFilter{LabelSelector: label}})
-	if err != nil {
-		r.Fatal(err)
-	}
+	sandboxes := must.Get(r.runtime.ListPodSandbox(r.Context(), &runtimeapi.ListPodSandboxRequest{Filter: &runtimeapi.PodSandboxFilter{LabelSelector: label}}))(r)
 	for _, s := range sandboxes.GetItems() {
 		if isDerived(s.Metadata.GetName()) {
 			continue
 		}
 		all["sandbox "+s.Id] = fmt.Sprint(s.Metadata.GetName(), " ", s.State)
 	}
-	containers, err := r.runtime.ListContainers(r.Context(), &runtimeapi.ListContainersRequest{Filter: &runtimeapi.ContainerFilter{LabelSelector: label}})
-	if err != nil {
-		r.Fatal(err)
-	}
+	containers := must.Get(r.runtime.ListContainers(r.Context(), &runtimeapi.ListContainersRequest{Filter: &runtimeapi.ContainerFilter{LabelSelector: label}}))(r)
 	for _, c := range containers.GetContainers() {
 		if isDerived(c.Labels["io.kubernetes.pod.name"]) {
 			continue
@@ -231,9 +206,7 @@ func (r *replaced) statuses() map[string]string {
 // restarted, and one that is deleted later.
 func (r *replaced) furnish() {
 	r.Helper()
-	if _, err := r.kube.CoreV1().ConfigMaps(r.namespace).Create(r.Context(), &v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "colors"}, Data: map[string]string{"color": "white"}}, metav1.CreateOptions{}); err != nil {
-		r.Fatal(err)
-	}
+	must.Get(r.kube.CoreV1().ConfigMaps(r.namespace).Create(r.Context(), &v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "colors"}, Data: map[string]string{"color": "white"}}, metav1.CreateOptions{}))(r)
 	always := v1.ContainerRestartPolicyAlways
 	web := template(r.folder, "trap 'exit 0' TERM; while true; do cp /config/color /runs/color.$POD_UID; sleep 1; done", v1.RestartPolicyAlways)
 	web.Labels = map[string]string{"of": "web"}
@@ -252,12 +225,10 @@ func (r *replaced) furnish() {
 		Requests: v1.ResourceList{v1.ResourceCPU: resource.MustParse("10m"), v1.ResourceMemory: resource.MustParse("16Mi")},
 		Limits:   v1.ResourceList{v1.ResourceMemory: resource.MustParse("64Mi")},
 	}
-	if _, err := r.kube.AppsV1().Deployments(r.namespace).Create(r.Context(), &appsv1.Deployment{
+	must.Get(r.kube.AppsV1().Deployments(r.namespace).Create(r.Context(), &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Name: "web"},
 		Spec:       appsv1.DeploymentSpec{Replicas: new(int32(2)), Selector: &metav1.LabelSelector{MatchLabels: web.Labels}, Template: web},
-	}, metav1.CreateOptions{}); err != nil {
-		r.Fatal(err)
-	}
+	}, metav1.CreateOptions{}))(r)
 	for name, pod := range map[string]v1.PodTemplateSpec{
 		"going": template(r.folder, serving, v1.RestartPolicyAlways),
 		"once":  template(r.folder, "exit 0", v1.RestartPolicyNever),
@@ -268,9 +239,7 @@ func (r *replaced) furnish() {
 	for name, uid := range map[string]string{"fixed": "uid: 7d6f7804-0000-4fb2-923e-99b13cf82e23", derived: ""} {
 		manifest := fmt.Sprintf("apiVersion: v1\nkind: Pod\nmetadata: {name: %s, namespace: %s, %s}\nspec:\n  containers: [{name: app, image: %q, command: [sh, -c, %q]}]\n", name, r.namespace, uid, image(), serving)
 		path := filepath.Join(r.dir, "kubeadm", "manifests", name+".yaml")
-		if err := os.WriteFile(path, []byte(manifest), 0o644); err != nil {
-			r.Fatal(err)
-		}
+		must.Do(r, os.WriteFile(path, []byte(manifest), 0o644))
 		r.Cleanup(func() { _ = os.Remove(path) })
 	}
 }

@@ -23,6 +23,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/podsync/podsync/runtime/cri"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 const nodeName = "n1"
@@ -39,16 +40,10 @@ func newRig(t *testing.T) *rig {
 	if dir == "" {
 		t.Skip("there is no cluster: PODSYNC_E2E_DIR is not set")
 	}
-	config, err := clientcmd.BuildConfigFromFlags("", filepath.Join(dir, "admin.kubeconfig"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	config := must.Get(clientcmd.BuildConfigFromFlags("", filepath.Join(dir, "admin.kubeconfig")))(t)
 	config.QPS, config.Burst = 200, 400
 	r := &rig{T: t, dir: dir, kube: kubernetes.NewForConfigOrDie(config)}
-	ns, err := r.kube.CoreV1().Namespaces().Create(t.Context(), &v1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "podsync-"}}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	ns := must.Get(r.kube.CoreV1().Namespaces().Create(t.Context(), &v1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "podsync-"}}, metav1.CreateOptions{}))(t)
 	r.namespace = ns.Name
 	t.Cleanup(func() {
 		_ = r.kube.CoreV1().Namespaces().Delete(context.Background(), r.namespace, metav1.DeleteOptions{})
@@ -63,14 +58,8 @@ func newRig(t *testing.T) *rig {
 // dial connects to the container runtime.
 func (r *rig) dial() *cri.Client {
 	r.Helper()
-	endpoint, err := os.ReadFile(filepath.Join(r.dir, "endpoint"))
-	if err != nil {
-		r.Fatal(err)
-	}
-	client, err := cri.Dial(r.Context(), cri.Config{Endpoint: strings.TrimSpace(string(endpoint))})
-	if err != nil {
-		r.Fatal(err)
-	}
+	endpoint := must.Get(os.ReadFile(filepath.Join(r.dir, "endpoint")))(r)
+	client := must.Get(cri.Dial(r.Context(), cri.Config{Endpoint: strings.TrimSpace(string(endpoint))}))(r)
 	r.Cleanup(func() { _ = client.Close() })
 	return client
 }
@@ -104,14 +93,8 @@ func (r *rig) pidFile(name string) string {
 
 func (r *rig) pid(name string) int {
 	r.Helper()
-	text, err := os.ReadFile(r.pidFile(name))
-	if err != nil {
-		r.Fatal(err)
-	}
-	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
-	if err != nil {
-		r.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(r.pidFile(name)))(r)
+	pid := must.Get(strconv.Atoi(strings.TrimSpace(string(text))))(r)
 	return pid
 }
 
@@ -125,29 +108,17 @@ func (r *rig) kill(name string, change ...func(arg string) string) (start func()
 			args[i] = f(args[i])
 		}
 	}
-	path, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
-	if err != nil {
-		r.Fatal(err)
-	}
-	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-		r.Fatal(err)
-	}
+	path := must.Get(os.Readlink(fmt.Sprintf("/proc/%d/exe", pid)))(r)
+	must.Do(r, syscall.Kill(pid, syscall.SIGKILL))
 	r.wait(10*time.Second, "the end of "+name, func() bool { return gone(pid) })
 	return func() {
 		r.Helper()
-		log, err := os.OpenFile(filepath.Join(r.dir, "log", name+".log"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
-		if err != nil {
-			r.Fatal(err)
-		}
+		log := must.Get(os.OpenFile(filepath.Join(r.dir, "log", name+".log"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644))(r)
 		defer log.Close()
 		c := &exec.Cmd{Path: path, Args: args, Env: environ, Stdout: log, Stderr: log, SysProcAttr: &syscall.SysProcAttr{Setsid: true}}
-		if err := c.Start(); err != nil {
-			r.Fatal(err)
-		}
+		must.Do(r, c.Start())
 		go func() { _ = c.Wait() }() // reaps the process, so that its exit can be detected
-		if err := os.WriteFile(r.pidFile(name), []byte(strconv.Itoa(c.Process.Pid)), 0o644); err != nil {
-			r.Fatal(err)
-		}
+		must.Do(r, os.WriteFile(r.pidFile(name), []byte(strconv.Itoa(c.Process.Pid)), 0o644))
 	}
 }
 
@@ -160,19 +131,13 @@ func gone(pid int) bool {
 
 func (r *rig) words(pid int, file string) []string {
 	r.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/%s", pid, file))
-	if err != nil {
-		r.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(fmt.Sprintf("/proc/%d/%s", pid, file)))(r)
 	return strings.Split(strings.TrimRight(string(text), "\x00"), "\x00")
 }
 
 func (r *rig) pods() []v1.Pod {
 	r.Helper()
-	list, err := r.kube.CoreV1().Pods(r.namespace).List(r.Context(), metav1.ListOptions{})
-	if err != nil {
-		r.Fatal(err)
-	}
+	list := must.Get(r.kube.CoreV1().Pods(r.namespace).List(r.Context(), metav1.ListOptions{}))(r)
 	return list.Items
 }
 
@@ -187,9 +152,7 @@ func ready(pod *v1.Pod) bool {
 
 func (r *rig) create(pod *v1.Pod) {
 	r.Helper()
-	if _, err := r.kube.CoreV1().Pods(r.namespace).Create(r.Context(), pod, metav1.CreateOptions{}); err != nil {
-		r.Fatal(err)
-	}
+	must.Get(r.kube.CoreV1().Pods(r.namespace).Create(r.Context(), pod, metav1.CreateOptions{}))(r)
 }
 
 func (r *rig) delete(name string) {

@@ -22,6 +22,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podsync/podsync/modules/cluster/internal/hours"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 const (
@@ -157,12 +158,9 @@ func (h *hostile) unhealthy() {
 	c := &pod.Spec.Containers[0]
 	c.ReadinessProbe.Exec.Command = []string{"false"}
 	c.LivenessProbe = &v1.Probe{PeriodSeconds: 5, InitialDelaySeconds: 20, ProbeHandler: v1.ProbeHandler{Exec: &v1.ExecAction{Command: []string{"false"}}}}
-	_, err := h.kube.AppsV1().Deployments(h.namespace).Create(h.Context(), &appsv1.Deployment{
+	must.Get(h.kube.AppsV1().Deployments(h.namespace).Create(h.Context(), &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Name: "unhealthy"}, Spec: appsv1.DeploymentSpec{Selector: &selector, Template: pod},
-	}, metav1.CreateOptions{})
-	if err != nil {
-		h.Fatal(err)
-	}
+	}, metav1.CreateOptions{}))(h)
 }
 
 // pull runs a pod with a new image, and removes the pod and the image of an earlier round.

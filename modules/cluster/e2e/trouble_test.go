@@ -16,6 +16,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // notes is a script that records in a file of its pod that the container has started, and that it has run for a second.
@@ -45,9 +47,7 @@ func (r *rig) deploy(folder string, replicas int32) {
 		Replicas: &replicas, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "trouble", "of": "web"}}, Template: template(folder, serving, v1.RestartPolicyAlways),
 	}}
 	d.Spec.Template.Labels["of"] = "web"
-	if _, err := r.kube.AppsV1().Deployments(r.namespace).Create(r.Context(), d, metav1.CreateOptions{}); err != nil {
-		r.Fatal(err)
-	}
+	must.Get(r.kube.AppsV1().Deployments(r.namespace).Create(r.Context(), d, metav1.CreateOptions{}))(r)
 }
 
 // serves waits until all replicas are ready.
@@ -64,15 +64,9 @@ func (r *rig) serves(replicas int32) {
 // second, and does not count as a run.
 func (r *rig) ranOnce(folder string) int {
 	r.Helper()
-	files, err := os.ReadDir(folder)
-	if err != nil {
-		r.Fatal(err)
-	}
+	files := must.Get(os.ReadDir(folder))(r)
 	for _, f := range files {
-		text, err := os.ReadFile(filepath.Join(folder, f.Name()))
-		if err != nil {
-			r.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(filepath.Join(folder, f.Name())))(r)
 		if strings.Count(string(text), "ran") > 1 {
 			r.Errorf("the container of pod %s has run twice: %q", f.Name(), text)
 		}
@@ -113,9 +107,7 @@ func TestAgentIsKilled(t *testing.T) {
 	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: "sums"}, Spec: batchv1.JobSpec{
 		Completions: new(int32(completions)), Parallelism: new(int32(4)), BackoffLimit: new(int32(0)), Template: template(folder, "sleep 3", v1.RestartPolicyNever),
 	}}
-	if _, err := r.kube.BatchV1().Jobs(r.namespace).Create(t.Context(), job, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(r.kube.BatchV1().Jobs(r.namespace).Create(t.Context(), job, metav1.CreateOptions{}))(t)
 	random := rand.New(rand.NewPCG(1, 1))
 	bare := 0
 	for round := range 20 {
@@ -153,9 +145,7 @@ func TestAgentIsKilled(t *testing.T) {
 	if ran < replicas+completions {
 		t.Errorf("%d pods have run", ran)
 	}
-	if err := r.kube.CoreV1().Namespaces().Delete(t.Context(), r.namespace, metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, r.kube.CoreV1().Namespaces().Delete(t.Context(), r.namespace, metav1.DeleteOptions{}))
 	r.wait(2*time.Minute, "the end of all pods", func() bool { return len(r.pods()) == 0 })
 }
 
@@ -207,13 +197,8 @@ func TestNodeIsDeleted(t *testing.T) {
 	r.deploy(folder, 3)
 	r.serves(3)
 	before := r.uids()
-	old, err := r.kube.CoreV1().Nodes().Get(t.Context(), nodeName, metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := r.kube.CoreV1().Nodes().Delete(t.Context(), nodeName, metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	old := must.Get(r.kube.CoreV1().Nodes().Get(t.Context(), nodeName, metav1.GetOptions{}))(t)
+	must.Do(t, r.kube.CoreV1().Nodes().Delete(t.Context(), nodeName, metav1.DeleteOptions{}))
 	r.wait(time.Minute, "another Node that is ready, with a lease", func() bool {
 		n, err := r.kube.CoreV1().Nodes().Get(t.Context(), nodeName, metav1.GetOptions{})
 		lease, leaseErr := r.kube.CoordinationV1().Leases("kube-node-lease").Get(t.Context(), nodeName, metav1.GetOptions{})

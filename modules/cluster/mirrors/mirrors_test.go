@@ -19,6 +19,7 @@ import (
 
 	"github.com/podsync/podsync/modules/cluster/internal/clientlog"
 	"github.com/podsync/podsync/modules/cluster/mirrors"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/syncpod/source"
 )
 
@@ -76,14 +77,10 @@ func inHouse(t *testing.T, test func(h *house)) {
 		})
 		synced := make(chan struct{})
 		close(synced)
-		var err error
-		h.Mirrors, err = mirrors.New(mirrors.Config{
+		h.Mirrors = must.Get(mirrors.New(mirrors.Config{
 			Kube: h.kube, Synced: synced, Running: h.runs,
 			Node: func() *v1.Node { return &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "node-uid"}} },
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}))(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan struct{}, 2)
 		go func() { h.Mirrors.Run(ctx); ended <- struct{}{} }()
@@ -238,9 +235,7 @@ func TestMirrorOfNothing(t *testing.T) {
 		}
 		h.PodChanged(left, true)
 		other := static("a")
-		if _, err := h.kube.CoreV1().Pods("kube-system").Create(h.Context(), other, metav1.CreateOptions{}); err != nil {
-			h.Fatal(err)
-		}
+		must.Get(h.kube.CoreV1().Pods("kube-system").Create(h.Context(), other, metav1.CreateOptions{}))(h)
 		h.want()
 		time.Sleep(time.Minute)
 		if h.there() == nil {

@@ -16,6 +16,7 @@ import (
 	ktesting "k8s.io/client-go/testing"
 
 	"github.com/podsync/podsync/modules/cluster/node"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/syncpod/eviction"
 )
 
@@ -82,10 +83,7 @@ func onSlowRuntime(t *testing.T, there *v1.Node, rt *cri, test func(s *site, r *
 		watchCopies(s.kube)
 		c := configOf(s.kube, s.runtime)
 		c.Events, c.Pressure, c.Machine.BootID = r, r.conditions, "new"
-		var err error
-		if s.Node, err = node.New(c); err != nil {
-			t.Fatal(err)
-		}
+		s.Node = must.Get(node.New(c))(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan struct{})
 		go func() { s.Node.Run(ctx); close(ended) }()
@@ -128,9 +126,7 @@ func (s *site) cordon(cordoned bool) {
 	s.Helper()
 	object := s.get()
 	object.Spec.Unschedulable = cordoned
-	if _, err := s.kube.CoreV1().Nodes().Update(s.Context(), object, metav1.UpdateOptions{}); err != nil {
-		s.Fatal(err)
-	}
+	must.Get(s.kube.CoreV1().Nodes().Update(s.Context(), object, metav1.UpdateOptions{}))(s)
 	time.Sleep(time.Minute)
 }
 
@@ -200,9 +196,7 @@ func TestEventsWhileTheStatusCannotBeWritten(t *testing.T) {
 func TestEventsOfANodeThatIsMadeAgain(t *testing.T) {
 	onRecorded(t, nil, func(s *site, r *recorded) {
 		r.expect("a new node", fresh...)
-		if err := s.kube.CoreV1().Nodes().Delete(s.Context(), "n1", metav1.DeleteOptions{}); err != nil {
-			s.Fatal(err)
-		}
+		must.Do(s, s.kube.CoreV1().Nodes().Delete(s.Context(), "n1", metav1.DeleteOptions{}))
 		time.Sleep(time.Minute)
 		r.expect("deleted", fresh[1:]...)
 	})

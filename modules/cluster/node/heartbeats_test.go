@@ -13,6 +13,7 @@ import (
 	ktesting "k8s.io/client-go/testing"
 
 	"github.com/podsync/podsync/modules/cluster/node"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // TestHeartbeatsHaveAClientOfTheirOwn: the lease and the status are written with Heartbeats and never with Kube. After a
@@ -28,10 +29,7 @@ func TestHeartbeatsHaveAClientOfTheirOwn(t *testing.T) {
 		var failures atomic.Int32
 		c := configOf(kube, &cri{})
 		c.Heartbeats, c.HeartbeatFailed = heartbeats, func() { failures.Add(1) }
-		n, err := node.New(c)
-		if err != nil {
-			t.Fatal(err)
-		}
+		n := must.Get(node.New(c))(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan struct{})
 		go func() { n.Run(ctx); close(ended) }()
@@ -69,10 +67,7 @@ func TestRenewalsAreReported(t *testing.T) {
 		var renewed atomic.Int32
 		c := configOf(kube, &cri{})
 		c.Heartbeats, c.Renewed = heartbeats, func() { renewed.Add(1) }
-		n, err := node.New(c)
-		if err != nil {
-			t.Fatal(err)
-		}
+		n := must.Get(node.New(c))(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan struct{})
 		go func() { n.Run(ctx); close(ended) }()

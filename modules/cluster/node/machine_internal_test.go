@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"runtime"
 	"testing"
+
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // The capacity counts the CPUs of the machine, not only the CPUs that the agent may use.
@@ -14,9 +16,7 @@ func TestCPUsOfTheMachine(t *testing.T) {
 		"": runtime.NumCPU(), "3-0": runtime.NumCPU(), "0-99999999999": runtime.NumCPU(), "all": runtime.NumCPU(),
 	} {
 		path := filepath.Join(t.TempDir(), "online")
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 		if got := cpus(path); got != want {
 			t.Errorf("%q: %d CPUs, want %d", text, got, want)
 		}

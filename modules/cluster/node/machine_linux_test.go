@@ -6,23 +6,19 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // TestFactsInOtherFiles: a FIFO or a huge file in place of a file about the machine counts as missing.
 func TestFactsInOtherFiles(t *testing.T) {
 	dir := t.TempDir()
 	fifo, huge, good := filepath.Join(dir, "fifo"), filepath.Join(dir, "huge"), filepath.Join(dir, "good")
-	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Mkfifo(fifo, 0o600))
 	for path, text := range map[string]string{huge: "x\n", good: "PRETTY_NAME=\"A B\"\n"} {
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 	}
-	if err := os.Truncate(huge, 1<<40); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Truncate(huge, 1<<40))
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

@@ -26,6 +26,7 @@ import (
 
 	"github.com/podsync/podsync/modules/cluster/internal/clientlog"
 	"github.com/podsync/podsync/modules/cluster/node"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/syncpod/eviction"
 )
 
@@ -111,10 +112,7 @@ func onSiteOf(t *testing.T, there *v1.Node, change func(*node.Config), test func
 		watchCopies(s.kube)
 		c := configOf(s.kube, s.runtime)
 		change(&c)
-		var err error
-		if s.Node, err = node.New(c); err != nil {
-			t.Fatal(err)
-		}
+		s.Node = must.Get(node.New(c))(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan struct{})
 		go func() { s.Node.Run(ctx); close(ended) }()
@@ -151,10 +149,7 @@ func (s *site) react(verb, resource string, reaction ktesting.ReactionFunc) {
 
 func (s *site) get() *v1.Node {
 	s.Helper()
-	object, err := s.kube.CoreV1().Nodes().Get(s.Context(), "n1", metav1.GetOptions{})
-	if err != nil {
-		s.Fatal(err)
-	}
+	object := must.Get(s.kube.CoreV1().Nodes().Get(s.Context(), "n1", metav1.GetOptions{}))(s)
 	return object
 }
 
@@ -220,9 +215,7 @@ func TestLabelsOfThePlatformAreCorrected(t *testing.T) {
 		changed := s.get()
 		changed.Labels[v1.LabelOSStable], changed.Labels["zone"] = "dummyOS", "a"
 		delete(changed.Labels, v1.LabelArchStable)
-		if err := s.kube.Tracker().Update(v1.SchemeGroupVersion.WithResource("nodes"), changed, ""); err != nil {
-			s.Fatal(err)
-		}
+		must.Do(s, s.kube.Tracker().Update(v1.SchemeGroupVersion.WithResource("nodes"), changed, ""))
 		before := s.writes()
 		time.Sleep(time.Minute)
 		labels := s.get().Labels
@@ -375,9 +368,7 @@ func (s *site) overwrite(status v1.ConditionStatus) {
 			c.Status = status
 		}
 	}
-	if _, err := s.kube.CoreV1().Nodes().UpdateStatus(s.Context(), object, metav1.UpdateOptions{}); err != nil {
-		s.Fatal(err)
-	}
+	must.Get(s.kube.CoreV1().Nodes().UpdateStatus(s.Context(), object, metav1.UpdateOptions{}))(s)
 }
 
 // If a node was cut off, the node lifecycle controller has written that its readiness is unknown. The node corrects that as
@@ -408,10 +399,7 @@ func TestOverwrittenReadinessIsSeenByAWrite(t *testing.T) {
 		watchCopies(s.kube)
 		c := configOf(s.kube, s.runtime)
 		c.Watch, c.ReportInterval = node.NewWatch(s.kube), 100*time.Second
-		var err error
-		if s.Node, err = node.New(c); err != nil {
-			t.Fatal(err)
-		}
+		s.Node = must.Get(node.New(c))(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		var parts sync.WaitGroup
 		parts.Go(func() { c.Watch.Run(ctx) })
@@ -510,9 +498,7 @@ func TestN2_DevicesOfPlugins(t *testing.T) {
 // A Node that is deleted while its agent runs is created again, with its status.
 func TestDeletedNodeIsRegisteredAgain(t *testing.T) {
 	onSite(t, nil, func(s *site) {
-		if err := s.kube.CoreV1().Nodes().Delete(s.Context(), "n1", metav1.DeleteOptions{}); err != nil {
-			s.Fatal(err)
-		}
+		must.Do(s, s.kube.CoreV1().Nodes().Delete(s.Context(), "n1", metav1.DeleteOptions{}))
 		time.Sleep(11 * time.Second)
 		if s.ready() != v1.ConditionTrue || s.get().Status.Capacity.Cpu().Value() != 2 {
 			s.Errorf("the node is %+v", s.get())
@@ -561,9 +547,7 @@ func TestRemovedTaint(t *testing.T) {
 	onSite(t, tainted, func(s *site) {
 		free := s.get()
 		free.Spec.Taints, free.ResourceVersion = nil, "9"
-		if err := s.kube.Tracker().Update(v1.SchemeGroupVersion.WithResource("nodes"), free, ""); err != nil {
-			s.Fatal(err)
-		}
+		must.Do(s, s.kube.Tracker().Update(v1.SchemeGroupVersion.WithResource("nodes"), free, ""))
 		if object := s.Newest(); len(object.Spec.Taints) > 0 {
 			s.Errorf("taints %+v, want none", object.Spec.Taints)
 		}

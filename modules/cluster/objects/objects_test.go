@@ -22,6 +22,7 @@ import (
 
 	"github.com/podsync/podsync/modules/cluster/internal/clientlog"
 	"github.com/podsync/podsync/modules/cluster/objects"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/syncpod/container/env"
 )
 
@@ -39,11 +40,7 @@ type shelf struct {
 func onShelf(t *testing.T, there []runtime.Object, test func(s *shelf)) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &shelf{T: t, kube: fake.NewClientset(there...)}
-		var err error
-		s.Objects, err = objects.New(objects.Config{Kube: s.kube, Pods: func() []*v1.Pod { return s.pods }, Changed: func() { s.changes.Add(1) }})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s.Objects = must.Get(objects.New(objects.Config{Kube: s.kube, Pods: func() []*v1.Pod { return s.pods }, Changed: func() { s.changes.Add(1) }}))(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan struct{})
 		go func() { s.Objects.Run(ctx); close(ended) }()
@@ -89,9 +86,7 @@ func TestObjectIsWatchedAlone(t *testing.T) {
 			s.Error("Changed was called without a change")
 		}
 		next := &v1.ConfigMap{ObjectMeta: meta("a"), Data: map[string]string{"k": "2"}}
-		if _, err := s.kube.CoreV1().ConfigMaps("default").Update(s.Context(), next, metav1.UpdateOptions{}); err != nil {
-			s.Fatal(err)
-		}
+		must.Get(s.kube.CoreV1().ConfigMaps("default").Update(s.Context(), next, metav1.UpdateOptions{}))(s)
 		synctest.Wait()
 		if cm, err := s.ConfigMap(s.Context(), "default", "a"); err != nil || cm.Data["k"] != "2" || s.changes.Load() != 1 {
 			s.Errorf("%v, %v, %d calls of Changed, want k=2 and one call", cm, err, s.changes.Load())
@@ -182,9 +177,7 @@ func TestWatchEndsWithTheLastPod(t *testing.T) {
 		}}}}
 		s.pods = []*v1.Pod{pod}
 		get := func() {
-			if _, err := s.Secret(s.Context(), "default", "s"); err != nil {
-				s.Fatal(err)
-			}
+			must.Get(s.Secret(s.Context(), "default", "s"))(s)
 		}
 		get()
 		s.PodChanged(&v1.Pod{}, true) // another pod was deleted, and this one still exists
@@ -206,9 +199,7 @@ func TestWatchOfARemovedPod(t *testing.T) {
 	secret := &v1.Secret{ObjectMeta: meta("s"), Data: map[string][]byte{"k": []byte("v")}}
 	onShelf(t, []runtime.Object{secret}, func(s *shelf) {
 		get := func() {
-			if _, err := s.Secret(s.Context(), "default", "s"); err != nil {
-				s.Fatal(err)
-			}
+			must.Get(s.Secret(s.Context(), "default", "s"))(s)
 		}
 		get()
 		time.Sleep(90 * time.Second)
@@ -226,9 +217,7 @@ func TestMissingObjects(t *testing.T) {
 		}
 		pod := &v1.Pod{ObjectMeta: meta("web"), Spec: v1.PodSpec{ImagePullSecrets: []v1.LocalObjectReference{{Name: "there"}, {Name: "gone"}}}}
 		there := &v1.Secret{ObjectMeta: meta("there"), Data: map[string][]byte{"k": []byte("hidden")}}
-		if _, err := s.kube.CoreV1().Secrets("default").Create(s.Context(), there, metav1.CreateOptions{}); err != nil {
-			s.Fatal(err)
-		}
+		must.Get(s.kube.CoreV1().Secrets("default").Create(s.Context(), there, metav1.CreateOptions{}))(s)
 		secrets, err := s.Supply().PullSecrets.PullSecrets(s.Context(), pod)
 		if len(secrets) != 1 || err == nil || !strings.Contains(err.Error(), "gone") || strings.Contains(err.Error(), "hidden") {
 			s.Errorf("%d secrets, %v, want 1 of them and an error and %q in it and no %q in it", len(secrets), err, "gone", "hidden")
@@ -277,9 +266,7 @@ func TestR4_AbsenceIsKnownByTheWatch(t *testing.T) {
 				s.Errorf("%s: %v, want not found", name, err)
 			}
 		}
-		if _, err := s.kube.CoreV1().Secrets("default").Create(s.Context(), &v1.Secret{ObjectMeta: meta("none")}, metav1.CreateOptions{}); err != nil {
-			s.Fatal(err)
-		}
+		must.Get(s.kube.CoreV1().Secrets("default").Create(s.Context(), &v1.Secret{ObjectMeta: meta("none")}, metav1.CreateOptions{}))(s)
 		synctest.Wait()
 		if _, err := s.Secret(s.Context(), "default", "none"); err != nil || s.changes.Load() == 0 {
 			s.Errorf("%v after %d changes, want the new object", err, s.changes.Load())

@@ -22,6 +22,7 @@ import (
 
 	"github.com/podsync/podsync/modules/cluster/internal/clientlog"
 	"github.com/podsync/podsync/modules/cluster/pods"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/syncpod/podspec"
 	"github.com/podsync/podsync/syncpod/source"
 )
@@ -111,10 +112,7 @@ func listenTo(t *testing.T, prepare func(*fake.Clientset), after func() <-chan s
 		kube := fake.NewClientset(there...)
 		prepare(kube)
 		h := &heard{kube: kube}
-		s, err := pods.New(pods.Config{Kube: kube, NodeName: "n1", After: after(), Refused: h.refuse})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(pods.New(pods.Config{Kube: kube, NodeName: "n1", After: after(), Refused: h.refuse}))(t)
 		h.Source = s
 		s.Watch(h.see)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -155,23 +153,17 @@ func TestPodsComeChangeAndGo(t *testing.T) {
 			t.Error("all pods are listed, and the snapshot is incomplete")
 		}
 		client := h.kube.CoreV1().Pods("default")
-		if _, err := client.Create(t.Context(), podOf("db", "2"), metav1.CreateOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(client.Create(t.Context(), podOf("db", "2"), metav1.CreateOptions{}))(t)
 		h.wants(t, "db", "web")
 		changed := podOf("web", "1")
 		changed.DeletionTimestamp, changed.DeletionGracePeriodSeconds = new(metav1.Now()), new(int64(7))
-		if _, err := client.Update(t.Context(), changed, metav1.UpdateOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(client.Update(t.Context(), changed, metav1.UpdateOptions{}))(t)
 		last, _ := h.now()
 		i := slices.IndexFunc(last.Pods, func(p *v1.Pod) bool { return p.Name == "web" })
 		if pod := last.Pods[i]; pod.DeletionGracePeriodSeconds == nil || *pod.DeletionGracePeriodSeconds != 7 {
 			t.Errorf("its grace period is %v, want 7", pod.DeletionGracePeriodSeconds)
 		}
-		if err := client.Delete(t.Context(), "web", metav1.DeleteOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, client.Delete(t.Context(), "web", metav1.DeleteOptions{}))
 		h.wants(t, "db")
 		if h.Get("default", "db", "2") == nil || h.Get("default", "db", "other") != nil || h.Get("default", "web", "1") != nil {
 			t.Error("Get returns a missing pod, or does not return an existing one")
@@ -196,9 +188,7 @@ func TestW8_PodThatIsNotValid(t *testing.T) {
 		going := invalid("web", "1")
 		going.DeletionTimestamp, going.DeletionGracePeriodSeconds = new(metav1.Now()), new(int64(7))
 		for _, change := range []*v1.Pod{invalid("web", "1"), going} {
-			if _, err := client.Update(t.Context(), change, metav1.UpdateOptions{}); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(client.Update(t.Context(), change, metav1.UpdateOptions{}))(t)
 			h.wants(t, "web")
 		}
 		last, refused := h.now()
@@ -237,10 +227,7 @@ func TestNothingIsKnownBeforeTheServerHasSpoken(t *testing.T) {
 		away := func(ktesting.Action) (bool, runtime.Object, error) { return true, nil, errors.New("unavailable") }
 		kube.PrependReactor("list", "pods", away)
 		kube.PrependWatchReactor("pods", ktesting.DefaultWatchReactor(nil, errors.New("unavailable")))
-		s, err := pods.New(pods.Config{Kube: kube, NodeName: "n1"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := must.Get(pods.New(pods.Config{Kube: kube, NodeName: "n1"}))(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() {
@@ -294,9 +281,7 @@ func TestE5_WatchThatExpires(t *testing.T) {
 			}
 			listenPrepared(t, prepare, []runtime.Object{podOf("a", "1"), podOf("b", "2")}, func(t *testing.T, h *heard) {
 				h.wants(t, "a", "b")
-				if err := h.kube.Tracker().Delete(v1.SchemeGroupVersion.WithResource("pods"), "default", "a"); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, h.kube.Tracker().Delete(v1.SchemeGroupVersion.WithResource("pods"), "default", "a"))
 				time.Sleep(2 * time.Minute)
 				h.wants(t, "a", "b") // no event has arrived
 				mu.Lock()
@@ -329,9 +314,7 @@ func TestM5_PodReplacedWhileTheWatchIsInterrupted(t *testing.T) {
 	listenPrepared(t, prepare, []runtime.Object{podOf("db-0", "old")}, func(t *testing.T, h *heard) {
 		h.wants(t, "db-0")
 		pods := v1.SchemeGroupVersion.WithResource("pods")
-		if err := errors.Join(h.kube.Tracker().Delete(pods, "default", "db-0"), h.kube.Tracker().Add(podOf("db-0", "new"))); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(h.kube.Tracker().Delete(pods, "default", "db-0"), h.kube.Tracker().Add(podOf("db-0", "new"))))
 		mu.Lock()
 		open[len(open)-1].Error(&apierrors.NewResourceExpired("too old").ErrStatus)
 		mu.Unlock()
@@ -388,9 +371,7 @@ func TestM6_PodsOfOtherNodesAreIgnored(t *testing.T) {
 		if _, err := client.Update(t.Context(), podOf("unbound", "3"), metav1.UpdateOptions{}); err != nil { // bound to n1
 			t.Fatal(err)
 		}
-		if err := client.Delete(t.Context(), "other", metav1.DeleteOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, client.Delete(t.Context(), "other", metav1.DeleteOptions{}))
 		h.wants(t, "unbound", "web")
 	})
 }
@@ -446,19 +427,14 @@ func TestSharedWatch(t *testing.T) {
 		running.Go(func() { w.Run(ctx) })
 		var all []*heard
 		for _, node := range []string{"n1", "n2"} {
-			s, err := pods.New(pods.Config{Kube: kube, NodeName: node, Watch: w})
-			if err != nil {
-				t.Fatal(err)
-			}
+			s := must.Get(pods.New(pods.Config{Kube: kube, NodeName: node, Watch: w}))(t)
 			h := &heard{Source: s, kube: kube}
 			all = append(all, h)
 			running.Go(func() { _ = s.Run(ctx, h.deliver) }) // it returns only when ctx ends
 		}
 		all[0].wants(t, "web")
 		all[1].wants(t, "other")
-		if err := kube.CoreV1().Pods("default").Delete(ctx, "other", metav1.DeleteOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, kube.CoreV1().Pods("default").Delete(ctx, "other", metav1.DeleteOptions{}))
 		all[0].wants(t, "web")
 		all[1].wants(t)
 		if all[0].Get("default", "web", "1") == nil || all[1].Get("default", "web", "1") != nil {

@@ -37,6 +37,7 @@ import (
 	ktesting "k8s.io/client-go/testing"
 
 	"github.com/podsync/podsync/modules/cluster/projections"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/syncpod/volume"
 )
 
@@ -81,13 +82,9 @@ func signing(t *testing.T, test func(s *signer)) {
 
 // start starts an agent, and returns what stops it.
 func (s *signer) start() (stop func()) {
-	var err error
-	s.Projections, err = projections.New(projections.Config{
+	s.Projections = must.Get(projections.New(projections.Config{
 		Kube: s.kube, Changed: func() { s.changes.Add(1) }, Node: func() *v1.Node { return s.node }, Pods: func() []*v1.Pod { return s.pods },
-	})
-	if err != nil {
-		s.Fatal(err)
-	}
+	}))(s)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() { s.Projections.Run(ctx); close(ended) }()
@@ -137,9 +134,7 @@ func (s *signer) answer(status v1beta1.PodCertificateRequestStatus) {
 	}
 	resource := certificatesv1.SchemeGroupVersion.WithResource("podcertificaterequests")
 	resource.Version = s.serves
-	if err := s.kube.Tracker().Update(resource, object, r.Namespace); err != nil {
-		s.Fatal(err)
-	}
+	must.Do(s, s.kube.Tracker().Update(resource, object, r.Namespace))
 }
 
 func (s *signer) refuse(kind, reason, message string) {
@@ -158,10 +153,7 @@ func (s *signer) issue() {
 	_, ca, _ := ed25519.GenerateKey(rand.Reader)
 	now := time.Now()
 	template := &x509.Certificate{SerialNumber: big.NewInt(int64(len(s.asked))), NotBefore: now, NotAfter: now.Add(24 * time.Hour)}
-	leaf, err := x509.CreateCertificate(rand.Reader, template, template, request.PublicKey, ca)
-	if err != nil {
-		s.Fatal(err)
-	}
+	leaf := must.Get(x509.CreateCertificate(rand.Reader, template, template, request.PublicKey, ca))(s)
 	chain := "issued by a test\n" + string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Headers: map[string]string{"h": "v"}, Bytes: leaf}))
 	s.answer(v1beta1.PodCertificateRequestStatus{
 		CertificateChain: chain, NotBefore: new(metav1.NewTime(now)), BeginRefreshAt: new(metav1.NewTime(now.Add(12 * time.Hour))), NotAfter: new(metav1.NewTime(now.Add(24 * time.Hour))),
@@ -373,9 +365,7 @@ func TestErrorsAreRetried(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		s.wantError("PodCertificateRequest shop/req-0 has no result yet")
 		resource := v1beta1.SchemeGroupVersion.WithResource("podcertificaterequests")
-		if err := s.kube.Tracker().Delete(resource, "shop", "req-0"); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.kube.Tracker().Delete(resource, "shop", "req-0"))
 		time.Sleep(3 * time.Minute)
 		s.wantAsked(2)
 		s.answer(v1beta1.PodCertificateRequestStatus{Conditions: []metav1.Condition{{Type: "Issued"}}})
@@ -430,10 +420,7 @@ func TestServersOfCertificates(t *testing.T) {
 		s.node = &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}
 		s.wantError("the Node is not registered yet")
 	})
-	p, err := projections.New(projections.Config{Kube: fake.NewClientset()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(projections.New(projections.Config{Kube: fake.NewClientset()}))(t)
 	without := &signer{T: t, Projections: p, pods: []*v1.Pod{podOf("u-1")}}
 	without.wantError("does not request certificates")
 }

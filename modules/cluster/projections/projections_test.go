@@ -21,6 +21,7 @@ import (
 
 	"github.com/podsync/podsync/modules/cluster/internal/clientlog"
 	"github.com/podsync/podsync/modules/cluster/projections"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 func TestMain(m *testing.M) { os.Exit(clientlog.Run(m)) }
@@ -41,10 +42,7 @@ func on(t *testing.T, serves string, there []runtime.Object, test func(c *cluste
 		c.kube.PrependReactor("list", "clustertrustbundles", func(a ktesting.Action) (bool, runtime.Object, error) {
 			return a.GetResource().Version != c.serves, nil, apierrors.NewNotFound(a.GetResource().GroupResource(), "")
 		})
-		var err error
-		if c.Projections, err = projections.New(projections.Config{Kube: c.kube, Changed: func() { c.changes.Add(1) }}); err != nil {
-			t.Fatal(err)
-		}
+		c.Projections = must.Get(projections.New(projections.Config{Kube: c.kube, Changed: func() { c.changes.Add(1) }}))(t)
 		ctx, cancel := context.WithCancel(context.Background())
 		ended := make(chan struct{})
 		go func() { c.Projections.Run(ctx); close(ended) }()
@@ -141,14 +139,10 @@ func TestBundlesAreWatched(t *testing.T) {
 			c.Errorf("%d requests", n)
 		}
 		bundles := c.kube.CertificatesV1beta1().ClusterTrustBundles()
-		if _, err := bundles.Update(c.Context(), beta("a", "", "x", "new"), metav1.UpdateOptions{}); err != nil {
-			c.Fatal(err)
-		}
+		must.Get(bundles.Update(c.Context(), beta("a", "", "x", "new"), metav1.UpdateOptions{}))(c)
 		synctest.Wait()
 		c.want(byName, "new")
-		if err := bundles.Delete(c.Context(), "a", metav1.DeleteOptions{}); err != nil {
-			c.Fatal(err)
-		}
+		must.Do(c, bundles.Delete(c.Context(), "a", metav1.DeleteOptions{}))
 		synctest.Wait()
 		c.wantError(byName, "not found")
 		if n := c.changes.Load(); n != 2 {

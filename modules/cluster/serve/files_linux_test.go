@@ -8,15 +8,15 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // wantNotRead checks that a read rejects a FIFO, of which opening would wait for a writer, and a file of a terabyte.
 func wantNotRead(t *testing.T, name string, read func(path string) error) {
 	t.Helper()
 	fifo, huge := filepath.Join(t.TempDir(), "fifo"), filepath.Join(t.TempDir(), "huge")
-	if err := errors.Join(syscall.Mkfifo(fifo, 0o600), os.WriteFile(huge, nil, 0o600), os.Truncate(huge, 1<<40)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(syscall.Mkfifo(fifo, 0o600), os.WriteFile(huge, nil, 0o600), os.Truncate(huge, 1<<40)))
 	for path, want := range map[string]string{fifo: "not a regular file", huge: "more than 4194304 bytes"} {
 		answer := make(chan error, 1)
 		go func() { answer <- read(path) }()
@@ -44,9 +44,7 @@ func TestCertificateInAFIFO(t *testing.T) {
 		return err
 	})
 	certificate := filepath.Join(t.TempDir(), "tls.crt")
-	if err := os.WriteFile(certificate, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(certificate, nil, 0o600))
 	wantNotRead(t, "key", func(path string) error {
 		_, err := Files(certificate, path, func(error) {})
 		return err

@@ -18,14 +18,13 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
+
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // Health answers /healthz without TLS, and no other path.
 func TestHealth(t *testing.T) {
-	lis, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	lis := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- health(ctx, lis, logr.Discard()) }()
@@ -48,14 +47,9 @@ func TestHealth(t *testing.T) {
 
 // TestHealthEnds: Health returns when its context ends.
 func TestHealthEnds(t *testing.T) {
-	lis, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	lis := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	address := lis.Addr().String()
-	if err := lis.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, lis.Close())
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() { Health(ctx, address, logr.Discard()); close(ended) }()
@@ -94,10 +88,7 @@ func TestHealthWaitsForItsAddress(t *testing.T) {
 func TestServeWaitsForItsAddress(t *testing.T) {
 	ca := newAuthority(t)
 	own := ca.issue(&x509.Certificate{SerialNumber: big.NewInt(3), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}})
-	thief, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	thief := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer thief.Close()
 	failed := make(chan struct{}, 100)
 	log := funcr.New(func(_, line string) {
@@ -146,22 +137,14 @@ func TestFilesAreReadAgain(t *testing.T) {
 		ca := newAuthority(t)
 		write := func() *x509.Certificate {
 			pair := ca.issue(&x509.Certificate{SerialNumber: big.NewInt(3)})
-			key, err := x509.MarshalPKCS8PrivateKey(pair.PrivateKey)
-			if err != nil {
-				t.Fatal(err)
-			}
+			key := must.Get(x509.MarshalPKCS8PrivateKey(pair.PrivateKey))(t)
 			for path, block := range map[string]*pem.Block{certFile: {Type: "CERTIFICATE", Bytes: pair.Leaf.Raw}, keyFile: {Type: "PRIVATE KEY", Bytes: key}} {
-				if err := os.WriteFile(path, pem.EncodeToMemory(block), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, os.WriteFile(path, pem.EncodeToMemory(block), 0o600))
 			}
 			return pair.Leaf
 		}
 		first, failures := write(), 0
-		get, err := Files(certFile, keyFile, func(error) { failures++ })
-		if err != nil {
-			t.Fatal(err)
-		}
+		get := must.Get(Files(certFile, keyFile, func(error) { failures++ }))(t)
 		want := func(what string, leaf *x509.Certificate, reported int) {
 			t.Helper()
 			got, err := get()
@@ -173,9 +156,7 @@ func TestFilesAreReadAgain(t *testing.T) {
 		want("before a minute", first, 0)
 		time.Sleep(rereadAfter)
 		want("after a minute", second, 0)
-		if err := os.WriteFile(certFile, []byte("broken"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(certFile, []byte("broken"), 0o600))
 		time.Sleep(rereadAfter)
 		want("broken", second, 1)
 		want("broken, again", second, 1)

@@ -23,6 +23,7 @@ import (
 
 	"crypto/x509"
 
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/syncpod/server"
 )
 
@@ -264,9 +265,7 @@ func TestAuthoritiesAreReadAgain(t *testing.T) {
 		for _, c := range certs {
 			text = append(text, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Raw})...)
 		}
-		if err := os.WriteFile(path, text, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, text, 0o600))
 	}
 	synctest.Test(t, func(t *testing.T) {
 		old, next := newAuthority(t), newAuthority(t)
@@ -275,10 +274,7 @@ func TestAuthoritiesAreReadAgain(t *testing.T) {
 		}
 		write(old.cert)
 		failures := 0
-		get, err := Authorities(path, func(error) { failures++ })
-		if err != nil {
-			t.Fatal(err)
-		}
+		get := must.Get(Authorities(path, func(error) { failures++ }))(t)
 		authn := NewAuthenticator(nil, get, time.Minute)
 		want := func(ofOld, ofNext bool) {
 			t.Helper()

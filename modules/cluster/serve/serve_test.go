@@ -24,6 +24,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	ktesting "k8s.io/client-go/testing"
 
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/syncpod/server"
 )
 
@@ -44,23 +45,14 @@ func newAuthority(t *testing.T) *authority {
 // issue issues a certificate from a template. The authority's own certificate, the first, is self-signed.
 func (a *authority) issue(template *x509.Certificate) tls.Certificate {
 	a.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		a.Fatal(err)
-	}
+	key := must.Get(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(a)
 	template.NotBefore, template.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
 	parent, signer := a.cert, a.key
 	if parent == nil {
 		parent, signer = template, key
 	}
-	der, err := x509.CreateCertificate(rand.Reader, template, parent, &key.PublicKey, signer)
-	if err != nil {
-		a.Fatal(err)
-	}
-	leaf, err := x509.ParseCertificate(der)
-	if err != nil {
-		a.Fatal(err)
-	}
+	der := must.Get(x509.CreateCertificate(rand.Reader, template, parent, &key.PublicKey, signer))(a)
+	leaf := must.Get(x509.ParseCertificate(der))(a)
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}
 }
 
@@ -77,10 +69,7 @@ func (a *authority) client(name string, use x509.ExtKeyUsage) *tls.Certificate {
 // start runs a server that answers with the authenticated user, and returns a function that sends a request over TLS.
 func start(t *testing.T, ca *authority, authn *Authenticator) func(cert *tls.Certificate, version uint16) (string, error) {
 	ctx, cancel := context.WithCancel(t.Context())
-	lis, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	lis := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	own := ca.issue(&x509.Certificate{SerialNumber: big.NewInt(3), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}})
 	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		user, ok, err := authn.AuthenticateRequest(r)
@@ -144,10 +133,7 @@ func TestCertificatesIdentifyTheCaller(t *testing.T) {
 func TestHTTP2(t *testing.T) {
 	ca := newAuthority(t)
 	own := ca.issue(&x509.Certificate{SerialNumber: big.NewInt(3), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}})
-	lis, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	lis := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
@@ -248,10 +234,7 @@ func TestRightsAreAskedForOnce(t *testing.T) {
 func TestTLSIsRestricted(t *testing.T) {
 	ca := newAuthority(t)
 	own := ca.issue(&x509.Certificate{SerialNumber: big.NewInt(3), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}})
-	lis, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	lis := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
@@ -283,10 +266,7 @@ func TestTLSIsRestricted(t *testing.T) {
 func TestCipherSuitesAreRestricted(t *testing.T) {
 	ca := newAuthority(t)
 	own := ca.issue(&x509.Certificate{SerialNumber: big.NewInt(3), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}})
-	lis, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	lis := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	const only = tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256 // HTTP/2 requires it

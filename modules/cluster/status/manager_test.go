@@ -24,6 +24,7 @@ import (
 
 	"github.com/podsync/podsync/modules/cluster/internal/clientlog"
 	"github.com/podsync/podsync/modules/cluster/status"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 func TestMain(m *testing.M) { os.Exit(clientlog.Run(m)) }
@@ -54,10 +55,7 @@ func (d *desk) Get(namespace, name string, uid types.UID) *v1.Pod {
 func atDesk(t *testing.T, pod *v1.Pod, test func(d *desk)) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &desk{T: t, kube: fake.NewClientset(pod)}
-		var err error
-		if d.Manager, err = status.New(status.Config{Kube: d.kube, Pods: d, Mirror: func(*v1.Pod) *v1.Pod { return d.mirror }}); err != nil {
-			t.Fatal(err)
-		}
+		d.Manager = must.Get(status.New(status.Config{Kube: d.kube, Pods: d, Mirror: func(*v1.Pod) *v1.Pod { return d.mirror }}))(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan struct{})
 		go func() { d.Manager.Run(ctx); close(ended) }()
@@ -73,9 +71,7 @@ func podOf() *v1.Pod {
 
 func (d *desk) set(pod *v1.Pod, s v1.PodStatus) {
 	d.Helper()
-	if err := d.SetPodStatus(d.Context(), pod, s); err != nil {
-		d.Fatal(err)
-	}
+	must.Do(d, d.SetPodStatus(d.Context(), pod, s))
 	synctest.Wait()
 }
 
@@ -92,9 +88,7 @@ func (d *desk) patches() (patches []map[string]any) {
 	for _, a := range d.kube.Actions() {
 		if p, ok := a.(ktesting.PatchAction); ok {
 			var patch map[string]any
-			if err := json.Unmarshal(p.GetPatch(), &patch); err != nil {
-				d.Fatal(err)
-			}
+			must.Do(d, json.Unmarshal(p.GetPatch(), &patch))
 			patches = append(patches, patch)
 		}
 	}
@@ -149,9 +143,7 @@ func TestFlush(t *testing.T) {
 func TestRefusalIsBounded(t *testing.T) {
 	atDesk(t, podOf(), func(d *desk) {
 		d.Refused(podOf(), errors.New(strings.Repeat("é", 1<<20)))
-		if err := d.Flush(d.Context()); err != nil {
-			d.Fatal(err)
-		}
+		must.Do(d, d.Flush(d.Context()))
 		const maxMessage = 4096 + 64 // 64 for the text before and after the error
 		if got := d.status(); got.Phase != v1.PodFailed || got.Reason != "InvalidPod" || len(got.Message) > maxMessage || !utf8.ValidString(got.Message) {
 			d.Errorf("%s %s with a message of %d bytes", got.Phase, got.Reason, len(got.Message))
@@ -409,9 +401,7 @@ func TestPodIsDeletedAtItsEnd(t *testing.T) {
 			asked := podOf()
 			asked.DeletionTimestamp = new(metav1.Now())
 			ask := func() {
-				if err := d.kube.Tracker().Update(v1.SchemeGroupVersion.WithResource("pods"), asked, "default"); err != nil {
-					d.Fatal(err)
-				}
+				must.Do(d, d.kube.Tracker().Update(v1.SchemeGroupVersion.WithResource("pods"), asked, "default"))
 				d.PodChanged(asked, false)
 				synctest.Wait()
 			}
@@ -476,9 +466,7 @@ func TestStaticPodHasTheStatusOfItsMirror(t *testing.T) {
 		}
 		ended := mirrorOf("1", "8") // the manifest was removed, and returns before the mirror is deleted
 		ended.Status.Phase = v1.PodFailed
-		if err := d.kube.Tracker().Update(v1.SchemeGroupVersion.WithResource("pods"), ended, "default"); err != nil {
-			d.Fatal(err)
-		}
+		must.Do(d, d.kube.Tracker().Update(v1.SchemeGroupVersion.WithResource("pods"), ended, "default"))
 		d.mirror = ended
 		d.PodChanged(ended, false)
 		d.set(static, v1.PodStatus{Phase: v1.PodRunning, Message: "again"})
@@ -487,9 +475,7 @@ func TestStaticPodHasTheStatusOfItsMirror(t *testing.T) {
 		}
 		second := mirrorOf("1", "9") // another mirror of the same name: responses for the first do not apply to it
 		second.UID = "2"
-		if err := d.kube.Tracker().Update(v1.SchemeGroupVersion.WithResource("pods"), second, "default"); err != nil {
-			d.Fatal(err)
-		}
+		must.Do(d, d.kube.Tracker().Update(v1.SchemeGroupVersion.WithResource("pods"), second, "default"))
 		d.mirror = second
 		d.PodChanged(first, true)
 		d.PodChanged(second, false)

@@ -20,6 +20,7 @@ import (
 	kubetesting "k8s.io/client-go/testing"
 
 	"github.com/podsync/podsync/modules/csi"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/syncpod/container/env"
 )
 
@@ -30,10 +31,7 @@ func newVolumes(t *testing.T, objects ...k8sruntime.Object) (*Volumes, *fake.Cli
 	node := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "node-uid"}}
 	kube := fake.NewClientset(append(objects, node.DeepCopy())...)
 	reports := 0
-	v, err := New(Config{Kube: kube, NodeName: "n", Node: func() *v1.Node { return node }, Report: func() { reports++ }, Secrets: noSecrets{}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	v := must.Get(New(Config{Kube: kube, NodeName: "n", Node: func() *v1.Node { return node }, Report: func() { reports++ }, Secrets: noSecrets{}}))(t)
 	return v, kube, node, &reports
 }
 
@@ -83,9 +81,7 @@ func TestCSINode(t *testing.T) {
 			})
 			drivers := func() (names []string) {
 				t.Helper()
-				if err := v.writeCSINode(t.Context()); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, v.writeCSINode(t.Context()))
 				found, err := kube.StorageV1().CSINodes().Get(t.Context(), "n", metav1.GetOptions{})
 				if err != nil || len(found.OwnerReferences) != 1 || found.OwnerReferences[0].UID != "node-uid" {
 					t.Fatalf("%+v, %v", found, err)
@@ -146,10 +142,7 @@ func TestExpansionInTheStatusOfAClaim(t *testing.T) {
 		claims := kube.CoreV1().PersistentVolumeClaims("ns")
 		want := func(status v1.ClaimResourceStatus, conditions ...v1.PersistentVolumeClaimConditionType) *v1.PersistentVolumeClaim {
 			t.Helper()
-			got, err := claims.Get(t.Context(), "data", metav1.GetOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			got := must.Get(claims.Get(t.Context(), "data", metav1.GetOptions{}))(t)
 			if s := got.Status.AllocatedResourceStatuses; s[v1.ResourceStorage] != status || s["other"] != "Pending" {
 				t.Errorf("statuses %v, want %q", s, status)
 			}
@@ -164,13 +157,9 @@ func TestExpansionInTheStatusOfAClaim(t *testing.T) {
 		}
 		expand := func(err error) {
 			t.Helper()
-			if err := v.Expanding(t.Context(), "pv", 2<<30); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, v.Expanding(t.Context(), "pv", 2<<30))
 			want(v1.PersistentVolumeClaimNodeResizeInProgress, conditionsOf(t, kube)...)
-			if err := v.writeExpansion(t.Context(), expansion{"pv", 2 << 30, err}); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, v.writeExpansion(t.Context(), expansion{"pv", 2 << 30, err}))
 		}
 		expand(errors.New("no answer"))
 		began := time.Now()
@@ -190,9 +179,7 @@ func TestExpansionInTheStatusOfAClaim(t *testing.T) {
 
 		// An outdated result changes nothing.
 		for _, err := range []error{nil, errors.New("no answer")} {
-			if err := v.writeExpansion(t.Context(), expansion{"pv", 1 << 30, err}); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, v.writeExpansion(t.Context(), expansion{"pv", 1 << 30, err}))
 		}
 		if got := want(v1.PersistentVolumeClaimNodeResizeInfeasible, v1.PersistentVolumeClaimFileSystemResizePending, "Other", v1.PersistentVolumeClaimNodeResizeError); !got.Status.Capacity.Storage().IsZero() {
 			t.Errorf("an outdated result is written: %v", got.Status.Capacity)
@@ -200,35 +187,22 @@ func TestExpansionInTheStatusOfAClaim(t *testing.T) {
 
 		// If another size is requested, the resizer must act after any failure.
 		failed.Status.AllocatedResourceStatuses[v1.ResourceStorage] = v1.PersistentVolumeClaimControllerResizeInProgress
-		failed, err := claims.UpdateStatus(t.Context(), failed, metav1.UpdateOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		failed = must.Get(claims.UpdateStatus(t.Context(), failed, metav1.UpdateOptions{}))(t)
 		if err := v.Expanding(t.Context(), "pv", 2<<30); err == nil || !strings.Contains(err.Error(), "ControllerResizeInProgress") {
 			t.Errorf("an expansion is begun while the resizer works: %v", err)
 		}
 		failed.Spec.Resources.Requests[v1.ResourceStorage] = resource.MustParse("1Gi")
-		if _, err = claims.Update(t.Context(), failed, metav1.UpdateOptions{}); err != nil {
-			t.Fatal(err)
-		}
-		if err := v.writeExpansion(t.Context(), expansion{"pv", 2 << 30, csi.ErrInfeasible}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(claims.Update(t.Context(), failed, metav1.UpdateOptions{}))(t)
+		must.Do(t, v.writeExpansion(t.Context(), expansion{"pv", 2 << 30, csi.ErrInfeasible}))
 		failed = want(v1.PersistentVolumeClaimControllerResizeInProgress, v1.PersistentVolumeClaimFileSystemResizePending, "Other", v1.PersistentVolumeClaimNodeResizeError)
 		failed.Status.AllocatedResourceStatuses[v1.ResourceStorage] = v1.PersistentVolumeClaimNodeResizeInProgress
-		if _, err := claims.UpdateStatus(t.Context(), failed, metav1.UpdateOptions{}); err != nil {
-			t.Fatal(err)
-		}
-		if err := v.writeExpansion(t.Context(), expansion{"pv", 2 << 30, errors.New("no answer")}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(claims.UpdateStatus(t.Context(), failed, metav1.UpdateOptions{}))(t)
+		must.Do(t, v.writeExpansion(t.Context(), expansion{"pv", 2 << 30, errors.New("no answer")}))
 		failed = want(v1.PersistentVolumeClaimNodeResizeInfeasible, v1.PersistentVolumeClaimFileSystemResizePending, "Other", v1.PersistentVolumeClaimNodeResizeError)
 
 		// The resizer has another size.
 		failed.Status.AllocatedResourceStatuses[v1.ResourceStorage] = v1.PersistentVolumeClaimNodeResizePending
-		if _, err := claims.UpdateStatus(t.Context(), failed, metav1.UpdateOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(claims.UpdateStatus(t.Context(), failed, metav1.UpdateOptions{}))(t)
 		expand(nil)
 		if got := want("", "Other"); got.Status.Capacity.Storage().String() != "2Gi" {
 			t.Errorf("capacity %v", got.Status.Capacity)
@@ -238,10 +212,7 @@ func TestExpansionInTheStatusOfAClaim(t *testing.T) {
 
 func conditionsOf(t *testing.T, kube *fake.Clientset) (all []v1.PersistentVolumeClaimConditionType) {
 	t.Helper()
-	claim, err := kube.CoreV1().PersistentVolumeClaims("ns").Get(t.Context(), "data", metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	claim := must.Get(kube.CoreV1().PersistentVolumeClaims("ns").Get(t.Context(), "data", metav1.GetOptions{}))(t)
 	for _, c := range claim.Status.Conditions {
 		all = append(all, c.Type)
 	}
@@ -322,10 +293,7 @@ func TestSizeThatCannotBeWritten(t *testing.T) {
 		defer cancel()
 		go v.writeExpansions(ctx)
 		size := func(name string) string {
-			claim, err := kube.CoreV1().PersistentVolumeClaims("ns").Get(ctx, name, metav1.GetOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			claim := must.Get(kube.CoreV1().PersistentVolumeClaims("ns").Get(ctx, name, metav1.GetOptions{}))(t)
 			return claim.Status.Capacity.Storage().String()
 		}
 		time.Sleep(writePause + time.Millisecond)

@@ -21,6 +21,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // brief is a context that ends after its end was checked once.
@@ -41,25 +42,22 @@ func (b *brief) Err() error {
 func TestCompressionIsContinued(t *testing.T) {
 	for _, size := range []int{0, 100, memberSize, 2*memberSize + 100} {
 		dir, err := os.OpenRoot(t.TempDir())
-		must(t, err)
+		must.Do(t, err)
 		defer dir.Close()
 		text := bytes.Repeat([]byte("a line\n"), size/7+1)[:size]
-		must(t, dir.WriteFile("0.log.1", text, 0o640))
-		must(t, dir.WriteFile("0.log.1.gz.tmp", []byte("of an earlier agent"), 0o640))
+		must.Do(t, dir.WriteFile("0.log.1", text, 0o640))
+		must.Do(t, dir.WriteFile("0.log.1.gz.tmp", []byte("of an earlier agent"), 0o640))
 		var p partial
 		turns, done := 0, false
 		for ; !done && turns < 10; turns++ {
-			done, err = compress(&brief{Context: t.Context()}, dir, "0.log.1", "0.log.1.gz", &p)
-			must(t, err)
+			done = must.Get(compress(&brief{Context: t.Context()}, dir, "0.log.1", "0.log.1.gz", &p))(t)
 		}
 		if want := size/memberSize + 1; turns != want || !done {
 			t.Errorf("%d bytes: done %v after %d turns, want %d", size, done, turns, want)
 		}
-		file, err := dir.Open("0.log.1.gz")
-		must(t, err)
+		file := must.Get(dir.Open("0.log.1.gz"))(t)
 		defer file.Close()
-		unpacked, err := gzip.NewReader(file)
-		must(t, err)
+		unpacked := must.Get(gzip.NewReader(file))(t)
 		if got, err := io.ReadAll(unpacked); err != nil || !bytes.Equal(got, text) {
 			t.Errorf("%d bytes: %d are read, %v", size, len(got), err)
 		}
@@ -87,7 +85,7 @@ func TestCompressionIsContinuedInItsOwnFile(t *testing.T) {
 		},
 		"another file of the size": func(dir *os.Root) error {
 			info, err := dir.Stat("0.log.1.gz.tmp")
-			must(t, errors.Join(err, dir.Rename("0.log.1.gz.tmp", "old")))
+			must.Do(t, errors.Join(err, dir.Rename("0.log.1.gz.tmp", "old")))
 			return errors.Join(dir.WriteFile("0.log.1.gz.tmp", make([]byte, info.Size()), 0o640), dir.Remove("old"))
 		},
 		"the file, cut":         func(dir *os.Root) error { return os.Truncate(filepath.Join(dir.Name(), "0.log.1.gz.tmp"), 10) },
@@ -101,16 +99,15 @@ func TestCompressionIsContinuedInItsOwnFile(t *testing.T) {
 // file is complete and the log is unchanged.
 func replaced(t *testing.T, name string, replace func(dir *os.Root) error) {
 	t.Helper()
-	dir, err := os.OpenRoot(t.TempDir())
-	must(t, err)
+	dir := must.Get(os.OpenRoot(t.TempDir()))(t)
 	defer dir.Close()
 	text, log := bytes.Repeat([]byte("a line\n"), memberSize/5), []byte("of the log\n")
-	must(t, errors.Join(dir.WriteFile("0.log.1", text, 0o640), dir.WriteFile("0.log", log, 0o640)))
+	must.Do(t, errors.Join(dir.WriteFile("0.log.1", text, 0o640), dir.WriteFile("0.log", log, 0o640)))
 	var p partial
 	if done, err := compress(&brief{Context: t.Context()}, dir, "0.log.1", "0.log.1.gz", &p); done || err != nil {
 		t.Fatalf("%s: done %v, %v, want a part", name, done, err)
 	}
-	must(t, replace(dir))
+	must.Do(t, replace(dir))
 	if done, err := compress(t.Context(), dir, "0.log.1", "0.log.1.gz", &p); !done || err != nil {
 		t.Errorf("%s: done %v, %v", name, done, err)
 		return
@@ -118,11 +115,9 @@ func replaced(t *testing.T, name string, replace func(dir *os.Root) error) {
 	if got, err := dir.ReadFile("0.log"); err != nil || !bytes.Equal(got, log) {
 		t.Errorf("%s: the log has %d bytes, %v, want %d", name, len(got), err, len(log))
 	}
-	file, err := dir.Open("0.log.1.gz")
-	must(t, err)
+	file := must.Get(dir.Open("0.log.1.gz"))(t)
 	defer file.Close()
-	unpacked, err := gzip.NewReader(file)
-	must(t, err)
+	unpacked := must.Get(gzip.NewReader(file))(t)
 	if got, err := io.ReadAll(unpacked); err != nil || !bytes.Equal(got, text) {
 		t.Errorf("%s: %d bytes are read, %v, want %d", name, len(got), err, len(text))
 	}
@@ -131,12 +126,12 @@ func replaced(t *testing.T, name string, replace func(dir *os.Root) error) {
 // A part that was removed while it was compressed, for example with its container, leaves nothing.
 func TestCompressionOfAPartThatIsRemoved(t *testing.T) {
 	dir, err := os.OpenRoot(t.TempDir())
-	must(t, err)
+	must.Do(t, err)
 	defer dir.Close()
-	must(t, dir.WriteFile("0.log.1", make([]byte, 2*memberSize), 0o640))
+	must.Do(t, dir.WriteFile("0.log.1", make([]byte, 2*memberSize), 0o640))
 	var p partial
 	_, err = compress(&brief{Context: t.Context()}, dir, "0.log.1", "0.log.1.gz", &p)
-	must(t, errors.Join(err, dir.Remove("0.log.1")))
+	must.Do(t, errors.Join(err, dir.Remove("0.log.1")))
 	if done, err := compress(t.Context(), dir, "0.log.1", "0.log.1.gz", &p); !done || err != nil || p != (partial{}) {
 		t.Errorf("done %v, %v, %+v is left", done, err, p)
 	}
@@ -150,8 +145,7 @@ func TestCompressionOfAPartThatIsRemoved(t *testing.T) {
 func TestLogOfAContainerThatHasEndedIsCompressed(t *testing.T) {
 	inBubble(t, func(t *testing.T, root string) {
 		writers := manyWriters{root}
-		r, err := New(Config{Pods: manyPods{"web"}, Runtime: writers, LogsRoot: root, Policy: Policy{MaxSize: 1000}})
-		must(t, err)
+		r := must.Get(New(Config{Pods: manyPods{"web"}, Runtime: writers, LogsRoot: root, Policy: Policy{MaxSize: 1000}}))(t)
 		turn := func(compress func(ctx context.Context, dir folder, name, to string, p *partial) (bool, error)) error {
 			r.compress = compress
 			err := r.Rotate(t.Context())
@@ -164,24 +158,24 @@ func TestLogOfAContainerThatHasEndedIsCompressed(t *testing.T) {
 		}
 		for range 2 {
 			writers.fill(t, "web")
-			must(t, os.Truncate(filepath.Join(writers.dir("web"), "0.log"), 2*memberSize))
-			must(t, turn(aPart))
+			must.Do(t, os.Truncate(filepath.Join(writers.dir("web"), "0.log"), 2*memberSize))
+			must.Do(t, turn(aPart))
 		}
 		r.config.Pods = manyPods{}
 		writers.fill(t, "web")
-		must(t, turn(aPart))
+		must.Do(t, turn(aPart))
 		failed := turn(func(context.Context, folder, string, string, *partial) (bool, error) { return false, io.ErrShortWrite })
 		if !errors.Is(failed, io.ErrShortWrite) {
 			t.Errorf("error %v, want %v", failed, io.ErrShortWrite)
 		}
-		must(t, turn(compress))
+		must.Do(t, turn(compress))
 		if parts, packed := writers.parts(t, "web"); parts != 2 || packed != 1 {
 			t.Errorf("%d parts, %d of them compressed, want 2 and 1", parts, packed)
 		}
 		if left, err := filepath.Glob(filepath.Join(writers.dir("web"), "*.tmp")); err != nil || len(left) > 0 {
 			t.Errorf("%v is left, %v", left, err)
 		}
-		must(t, turn(compress))
+		must.Do(t, turn(compress))
 		if len(r.logs) > 0 {
 			t.Errorf("%d logs are remembered", len(r.logs))
 		}
@@ -192,21 +186,20 @@ func TestLogOfAContainerThatHasEndedIsCompressed(t *testing.T) {
 func TestLogThatIsRemovedBeforeItIsCompressed(t *testing.T) {
 	inBubble(t, func(t *testing.T, root string) {
 		writers := manyWriters{root}
-		r, err := New(Config{Pods: manyPods{"web"}, Runtime: writers, LogsRoot: root, Policy: Policy{MaxSize: 1000}})
-		must(t, err)
+		r := must.Get(New(Config{Pods: manyPods{"web"}, Runtime: writers, LogsRoot: root, Policy: Policy{MaxSize: 1000}}))(t)
 		r.compress = func(ctx context.Context, _ folder, _, _ string, _ *partial) (bool, error) {
 			<-ctx.Done()
 			return false, nil
 		}
 		for range 2 {
 			writers.fill(t, "web")
-			must(t, r.Rotate(t.Context()))
+			must.Do(t, r.Rotate(t.Context()))
 			time.Sleep(time.Second)
 		}
 		r.config.Pods = manyPods{}
-		must(t, os.RemoveAll(filepath.Join(root, "default_web_web")))
+		must.Do(t, os.RemoveAll(filepath.Join(root, "default_web_web")))
 		for range 2 {
-			must(t, r.Rotate(t.Context()))
+			must.Do(t, r.Rotate(t.Context()))
 		}
 		if len(r.logs) > 0 {
 			t.Errorf("%d logs are remembered", len(r.logs))
@@ -239,8 +232,8 @@ func (w manyWriters) dir(pod string) string {
 
 func (w manyWriters) fill(t *testing.T, pod string) {
 	t.Helper()
-	must(t, os.MkdirAll(w.dir(pod), 0o755))
-	must(t, os.WriteFile(filepath.Join(w.dir(pod), "0.log"), make([]byte, 2000), 0o640))
+	must.Do(t, os.MkdirAll(w.dir(pod), 0o755))
+	must.Do(t, os.WriteFile(filepath.Join(w.dir(pod), "0.log"), make([]byte, 2000), 0o640))
 }
 
 func (w manyWriters) ReopenContainerLog(_ context.Context, req *runtimeapi.ReopenContainerLogRequest, _ ...grpc.CallOption) (*runtimeapi.ReopenContainerLogResponse, error) {
@@ -250,8 +243,7 @@ func (w manyWriters) ReopenContainerLog(_ context.Context, req *runtimeapi.Reope
 // parts returns the number of rotated files of a log, and how many of them are compressed.
 func (w manyWriters) parts(t *testing.T, pod string) (parts, packed int) {
 	t.Helper()
-	entries, err := os.ReadDir(w.dir(pod))
-	must(t, err)
+	entries := must.Get(os.ReadDir(w.dir(pod)))(t)
 	for _, e := range entries {
 		if strings.HasSuffix(e.Name(), compressed) {
 			packed++
@@ -271,8 +263,7 @@ func TestSlowCompressionDelaysNoOther(t *testing.T) {
 		for i := range 2 * parallel {
 			pods = append(pods, fmt.Sprintf("huge%d", i))
 		}
-		r, err := New(Config{Pods: pods, Runtime: writers, LogsRoot: root, Policy: Policy{MaxSize: 1000}})
-		must(t, err)
+		r := must.Get(New(Config{Pods: pods, Runtime: writers, LogsRoot: root, Policy: Policy{MaxSize: 1000}}))(t)
 		r.compress = func(ctx context.Context, dir folder, name, to string, p *partial) (bool, error) {
 			if strings.Contains(dir.(*os.Root).Name(), "small") {
 				return compress(ctx, dir, name, to, p)
@@ -285,7 +276,7 @@ func TestSlowCompressionDelaysNoOther(t *testing.T) {
 				writers.fill(t, pod)
 			}
 			began := time.Now()
-			must(t, r.Rotate(t.Context()))
+			must.Do(t, r.Rotate(t.Context()))
 			if took := time.Since(began); took > compressTime+compressTurn {
 				t.Errorf("pass %d takes %v", pass, took)
 			}
@@ -308,8 +299,7 @@ func TestLogsAreCompressedInTurns(t *testing.T) {
 		for i := range 40 {
 			pods = append(pods, fmt.Sprintf("huge%d", i))
 		}
-		r, err := New(Config{Pods: pods, Runtime: writers, LogsRoot: root, Policy: Policy{MaxSize: 1000}})
-		must(t, err)
+		r := must.Get(New(Config{Pods: pods, Runtime: writers, LogsRoot: root, Policy: Policy{MaxSize: 1000}}))(t)
 		var mu sync.Mutex
 		turns := map[string]int{}
 		r.compress = func(ctx context.Context, dir folder, _, _ string, _ *partial) (bool, error) {
@@ -323,11 +313,11 @@ func TestLogsAreCompressedInTurns(t *testing.T) {
 			for _, pod := range pods {
 				writers.fill(t, pod)
 			}
-			must(t, r.Rotate(t.Context()))
+			must.Do(t, r.Rotate(t.Context()))
 			time.Sleep(time.Second)
 		}
 		for range 2 {
-			must(t, r.Rotate(t.Context()))
+			must.Do(t, r.Rotate(t.Context()))
 			time.Sleep(time.Second)
 		}
 		synctest.Wait()

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 var noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
@@ -200,10 +202,7 @@ func TestDecideOnRandomDirectories(t *testing.T) {
 		}
 		p := Policy{MaxSize: 100, MaxFiles: 2 + r.IntN(5)}
 		full := d["0.log"] >= 100
-		steps, err := Decide("0.log", d.files(r), p, noon)
-		if err != nil {
-			t.Fatal(err)
-		}
+		steps := must.Get(Decide("0.log", d.files(r), p, noon))(t)
 		for _, s := range steps {
 			if wrong := d.apply(s); wrong != "" {
 				t.Fatalf("seed %d: %v: %s, want %q", seed, s, wrong, "")
@@ -239,10 +238,7 @@ func FuzzDecide(f *testing.F) {
 		if p.Validate() != nil {
 			return
 		}
-		steps, err := Decide(log, files, p, noon)
-		if err != nil {
-			t.Fatal(err)
-		}
+		steps := must.Get(Decide(log, files, p, noon))(t)
 		for _, s := range steps {
 			if !strings.HasPrefix(s.File, log) || s.To != "" && !strings.HasPrefix(s.To, log) {
 				t.Errorf("%v is not about %q", s, log)

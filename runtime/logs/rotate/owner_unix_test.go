@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // A pipe is not opened, which would wait for a writer.
@@ -17,7 +19,7 @@ func TestPipe(t *testing.T) {
 	root := t.TempDir()
 	w := newWriter(t, root)
 	w.print(50)
-	must(t, syscall.Mkfifo(filepath.Join(w.dir, "0.log.20261122-120000"), 0o600))
+	must.Do(t, syscall.Mkfifo(filepath.Join(w.dir, "0.log.20261122-120000"), 0o600))
 	if err := newRotator(t, root, w, Policy{MaxSize: 1000}).Rotate(t.Context()); err == nil || !strings.Contains(err.Error(), "0.log.20261122-120000 is not a regular file") {
 		t.Errorf("error is %v, want an error and %q in it", err, "0.log.20261122-120000 is not a regular file")
 	}
@@ -48,7 +50,7 @@ func TestDirectoryOfAnotherUser(t *testing.T) {
 		root := t.TempDir()
 		w := newWriter(t, root)
 		w.print(50)
-		must(t, os.Chown(filepath.Join(root, path), 1000, 1000))
+		must.Do(t, os.Chown(filepath.Join(root, path), 1000, 1000))
 		err := newRotator(t, root, w, Policy{MaxSize: 1000}).Rotate(t.Context())
 		if err == nil || !strings.Contains(err.Error(), filepath.Base(path)+": it belongs to user 1000") {
 			t.Errorf("error is %v, want an error and %v in it", err, filepath.Base(path)+": it belongs to user 1000")

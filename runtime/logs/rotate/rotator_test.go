@@ -25,6 +25,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/runtime/logs"
 )
 
@@ -45,23 +46,15 @@ type writer struct {
 func newWriter(t *testing.T, root string) *writer {
 	t.Helper()
 	w := &writer{T: t, dir: filepath.Join(root, filepath.FromSlash(logDir))}
-	must(t, os.MkdirAll(w.dir, 0o755))
+	must.Do(t, os.MkdirAll(w.dir, 0o755))
 	w.reopen()
 	t.Cleanup(func() { w.file.Close() })
 	return w
 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 func (w *writer) reopen() {
 	w.Helper()
-	file, err := os.OpenFile(filepath.Join(w.dir, "0.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o640)
-	must(w.T, err)
+	file := must.Get(os.OpenFile(filepath.Join(w.dir, "0.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o640))(w.T)
 	if w.file != nil {
 		w.file.Close()
 	}
@@ -73,8 +66,7 @@ func (w *writer) print(lines int) {
 	w.Helper()
 	for range lines {
 		text := fmt.Sprintf("2026-11-22T12:00:00.%09dZ stdout F %d ", w.written, w.written)
-		_, err := fmt.Fprintf(w.file, "%s%s\n", text, strings.Repeat("x", 99-len(text)))
-		must(w.T, err)
+		must.Get(fmt.Fprintf(w.file, "%s%s\n", text, strings.Repeat("x", 99-len(text))))(w.T)
 		w.written++
 	}
 }
@@ -102,7 +94,7 @@ func (w *writer) next(effect bool, answer error) {
 func (w *writer) read() []string {
 	w.Helper()
 	var out bytes.Buffer
-	must(w.T, new(logs.Reader).Read(w.Context(), logs.Log{Path: filepath.Join(w.dir, "0.log")}, nil, &out, &out))
+	must.Do(w.T, new(logs.Reader).Read(w.Context(), logs.Log{Path: filepath.Join(w.dir, "0.log")}, nil, &out, &out))
 	var numbers []string
 	for line := range strings.Lines(out.String()) {
 		number, _, _ := strings.Cut(line, " ")
@@ -127,8 +119,7 @@ func (w *writer) whole(when string) {
 
 func (w *writer) names() []string {
 	w.Helper()
-	entries, err := os.ReadDir(w.dir)
-	must(w.T, err)
+	entries := must.Get(os.ReadDir(w.dir))(w.T)
 	var names []string
 	for _, e := range entries {
 		names = append(names, e.Name())
@@ -157,8 +148,7 @@ func (p onePod) Get(types.UID) (*runtime.PodStatus, error) {
 
 func newRotator(t *testing.T, root string, w Reopener, p Policy) *Rotator {
 	t.Helper()
-	r, err := New(Config{Pods: onePod{}, Runtime: w, LogsRoot: root, Policy: p})
-	must(t, err)
+	r := must.Get(New(Config{Pods: onePod{}, Runtime: w, LogsRoot: root, Policy: p}))(t)
 	return r
 }
 
@@ -174,7 +164,7 @@ func TestRotate(t *testing.T) {
 		r := newRotator(t, root, w, Policy{MaxSize: 1000, MaxFiles: 3})
 		pass := func(want ...string) {
 			t.Helper()
-			must(t, r.Rotate(t.Context()))
+			must.Do(t, r.Rotate(t.Context()))
 			if got := w.names(); !slices.Equal(got, want) {
 				t.Errorf("there are %v, want %v", got, want)
 			}
@@ -201,10 +191,8 @@ func TestRotate(t *testing.T) {
 		if w.reopens != 3 {
 			t.Errorf("the runtime was asked %d times, want 3", w.reopens)
 		}
-		info, err := os.Stat(filepath.Join(w.dir, stamp(3)+".gz"))
-		must(t, err)
-		plain, err := os.Stat(filepath.Join(w.dir, stamp(4)))
-		must(t, err)
+		info := must.Get(os.Stat(filepath.Join(w.dir, stamp(3)+".gz")))(t)
+		plain := must.Get(os.Stat(filepath.Join(w.dir, stamp(4))))(t)
 		if info.Mode() != plain.Mode() || info.ModTime().After(plain.ModTime()) {
 			t.Errorf("what was compressed has %v %v, what was not %v %v", info.Mode(), info.ModTime(), plain.Mode(), plain.ModTime())
 		}
@@ -245,12 +233,12 @@ func TestFailedReopenLosesNoLine(t *testing.T) {
 					}
 					w.print(1)
 					asked := w.reopens
-					must(t, r.Rotate(t.Context()))
+					must.Do(t, r.Rotate(t.Context()))
 					if w.reopens != asked {
 						t.Error("it is tried again at once")
 					}
 					time.Sleep(time.Minute)
-					must(t, r.Rotate(t.Context()))
+					must.Do(t, r.Rotate(t.Context()))
 					w.print(1)
 					w.whole("when all is well")
 				}
@@ -274,7 +262,7 @@ func TestLateReopenLosesNoLine(t *testing.T) {
 		for range 3 {
 			w.print(11)
 			time.Sleep(time.Minute)
-			must(t, r.Rotate(t.Context()))
+			must.Do(t, r.Rotate(t.Context()))
 			w.whole("later")
 		}
 	})
@@ -284,13 +272,13 @@ func TestLateReopenLosesNoLine(t *testing.T) {
 func TestRuntimeWithoutLogFiles(t *testing.T) {
 	inBubble(t, func(t *testing.T, root string) {
 		w := newWriter(t, root)
-		must(t, os.Remove(filepath.Join(w.dir, "0.log")))
+		must.Do(t, os.Remove(filepath.Join(w.dir, "0.log")))
 		for range 360 {
 			w.next(false, nil)
 		}
 		r := newRotator(t, root, w, Policy{})
 		for range 360 {
-			must(t, r.Rotate(t.Context()))
+			must.Do(t, r.Rotate(t.Context()))
 			time.Sleep(firstPause)
 		}
 		if w.reopens < 6 || w.reopens > 14 {
@@ -299,7 +287,7 @@ func TestRuntimeWithoutLogFiles(t *testing.T) {
 		w.effects, w.answers = nil, nil
 		time.Sleep(maxPause)
 		for range 2 {
-			must(t, r.Rotate(t.Context()))
+			must.Do(t, r.Rotate(t.Context()))
 		}
 		if _, err := os.Stat(filepath.Join(w.dir, "0.log")); err != nil {
 			t.Errorf("a runtime that writes files after all: %v", err)
@@ -313,12 +301,12 @@ func TestLogThatCannotBeFullIsNotLookedAt(t *testing.T) {
 		w := newWriter(t, root)
 		r := newRotator(t, root, w, Policy{})
 		for range 2 { // the first pass reads the directory, the second the size
-			must(t, r.Rotate(t.Context()))
+			must.Do(t, r.Rotate(t.Context()))
 		}
-		must(t, os.Remove(filepath.Join(w.dir, "0.log")))
-		must(t, os.Mkdir(filepath.Join(w.dir, "0.log"), 0o755))
+		must.Do(t, os.Remove(filepath.Join(w.dir, "0.log")))
+		must.Do(t, os.Mkdir(filepath.Join(w.dir, "0.log"), 0o755))
 		time.Sleep(maxLook - time.Nanosecond)
-		must(t, r.Rotate(t.Context()))
+		must.Do(t, r.Rotate(t.Context()))
 		time.Sleep(time.Nanosecond)
 		if err := r.Rotate(t.Context()); err == nil {
 			t.Error("a log is not looked at after the longest time")
@@ -330,19 +318,19 @@ func TestLogThatCannotBeFullIsNotLookedAt(t *testing.T) {
 func TestContainerThatLogsElsewhere(t *testing.T) {
 	inBubble(t, func(t *testing.T, root string) {
 		w := newWriter(t, root)
-		must(t, os.RemoveAll(w.dir))
+		must.Do(t, os.RemoveAll(w.dir))
 		r := newRotator(t, root, w, Policy{MaxSize: 1000})
-		must(t, r.Rotate(t.Context()))
-		must(t, os.MkdirAll(w.dir, 0o755))
+		must.Do(t, r.Rotate(t.Context()))
+		must.Do(t, os.MkdirAll(w.dir, 0o755))
 		w.reopen()
 		w.print(11)
 		time.Sleep(missingPause - time.Nanosecond)
-		must(t, r.Rotate(t.Context()))
+		must.Do(t, r.Rotate(t.Context()))
 		if got := w.names(); len(got) != 1 {
 			t.Errorf("a directory that did not exist was opened in the next pass: %v", got)
 		}
 		time.Sleep(time.Nanosecond)
-		must(t, r.Rotate(t.Context()))
+		must.Do(t, r.Rotate(t.Context()))
 		if got := w.names(); len(got) != 2 {
 			t.Errorf("a log that exists after all is not rotated: %v", got)
 		}
@@ -358,8 +346,7 @@ func (twoPods) UIDs() []types.UID { return []types.UID{"a", "b"} }
 func TestOneContainerOfTwoPods(t *testing.T) {
 	inBubble(t, func(t *testing.T, root string) {
 		w := newWriter(t, root)
-		r, err := New(Config{Pods: twoPods{}, Runtime: w, LogsRoot: root, Policy: Policy{MaxSize: 1000}})
-		must(t, err)
+		r := must.Get(New(Config{Pods: twoPods{}, Runtime: w, LogsRoot: root, Policy: Policy{MaxSize: 1000}}))(t)
 		for range 3 {
 			if logs := r.update(); len(logs) != 1 {
 				t.Fatalf("%d logs, want 1", len(logs))
@@ -401,7 +388,7 @@ func TestFailedCompressionIsTriedAgainEverMoreRarely(t *testing.T) {
 			return compress(ctx, dir, name, to, p)
 		}
 		w.print(11)
-		must(t, r.Rotate(t.Context()))
+		must.Do(t, r.Rotate(t.Context()))
 		time.Sleep(10 * time.Second)
 		w.print(11)
 		for range 6 * 60 {
@@ -413,7 +400,7 @@ func TestFailedCompressionIsTriedAgainEverMoreRarely(t *testing.T) {
 		}
 		full = false
 		time.Sleep(maxPause)
-		must(t, r.Rotate(t.Context()))
+		must.Do(t, r.Rotate(t.Context()))
 		if names := w.names(); len(names) != 3 || !strings.HasSuffix(names[1], compressed) {
 			t.Errorf("with space there are %v", names)
 		}
@@ -486,12 +473,12 @@ func TestF14_RotationOverACrashAtEachStep(t *testing.T) {
 			r := newRotator(t, root, w, p)
 			for range 2 { // so that there is something to compress
 				w.print(11)
-				must(t, r.Rotate(t.Context()))
+				must.Do(t, r.Rotate(t.Context()))
 				time.Sleep(10 * time.Second)
 			}
 			w.print(11)
 			dir, err := os.OpenRoot(w.dir)
-			must(t, err)
+			must.Do(t, err)
 			defer dir.Close()
 			left := step
 			compressions, err := rotateIn(t.Context(), crashing{dir, &left}, "0.log", p, partial{}, func(ctx context.Context) error {
@@ -513,7 +500,7 @@ func TestF14_RotationOverACrashAtEachStep(t *testing.T) {
 			w.print(2)
 			w.whole(fmt.Sprintf("after a crash at step %d", step))
 			next := newRotator(t, root, w, p)
-			must(t, next.Rotate(t.Context()))
+			must.Do(t, next.Rotate(t.Context()))
 			w.print(2)
 			w.whole(fmt.Sprintf("after the next agent's first pass after step %d", step))
 			for _, name := range w.names() {
@@ -524,7 +511,7 @@ func TestF14_RotationOverACrashAtEachStep(t *testing.T) {
 			for range 3 {
 				w.print(11)
 				time.Sleep(10 * time.Second)
-				must(t, next.Rotate(t.Context()))
+				must.Do(t, next.Rotate(t.Context()))
 				w.whole(fmt.Sprintf("later after step %d", step))
 			}
 		})
@@ -565,7 +552,7 @@ func TestLogsThatAreNotTouched(t *testing.T) {
 			inBubble(t, func(t *testing.T, root string) {
 				w := newWriter(t, root)
 				w.print(50)
-				must(t, tc.make(t, root))
+				must.Do(t, tc.make(t, root))
 				before := tree(t, root)
 				err := newRotator(t, root, w, Policy{MaxSize: 1000}).Rotate(t.Context())
 				if got := fmt.Sprint(err); err != nil && tc.want == "" || !strings.Contains(got, tc.want) {
@@ -583,7 +570,7 @@ func TestLogsThatAreNotTouched(t *testing.T) {
 func tree(t *testing.T, root string) []string {
 	t.Helper()
 	var names []string
-	must(t, filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+	must.Do(t, filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		info, _ := d.Info()
 		names = append(names, fmt.Sprint(path, info.Mode(), info.Size()))
 		return err
@@ -595,8 +582,7 @@ func TestNamesThatLeadElsewhere(t *testing.T) {
 	root := t.TempDir()
 	w := newWriter(t, root)
 	for _, name := range []string{"..", "../../etc", "a/b", "."} {
-		r, err := New(Config{Pods: onePod{container: name}, Runtime: w, LogsRoot: root})
-		must(t, err)
+		r := must.Get(New(Config{Pods: onePod{container: name}, Runtime: w, LogsRoot: root}))(t)
 		if err := r.Rotate(t.Context()); err == nil || !strings.Contains(err.Error(), "name ") {
 			t.Errorf("container %q: %v, want an error and %q in it", name, err, "name ")
 		}
@@ -608,9 +594,8 @@ func TestStoppedContainersAreLeftAlone(t *testing.T) {
 	root := t.TempDir()
 	w := newWriter(t, root)
 	w.print(100)
-	r, err := New(Config{Pods: onePod{state: "exited"}, Runtime: w, LogsRoot: root, Policy: Policy{MaxSize: 1000}})
-	must(t, err)
-	must(t, r.Rotate(t.Context()))
+	r := must.Get(New(Config{Pods: onePod{state: "exited"}, Runtime: w, LogsRoot: root, Policy: Policy{MaxSize: 1000}}))(t)
+	must.Do(t, r.Rotate(t.Context()))
 	if got := w.names(); !slices.Equal(got, []string{"0.log"}) {
 		t.Errorf("there are %v", got)
 	}
@@ -650,11 +635,11 @@ func TestFollowOverCompressedParts(t *testing.T) {
 		w.print(7)
 		out.await(t, w.written-7) // it is never so far behind that a part is deleted
 		w.print(4)
-		must(t, r.Rotate(t.Context()))
+		must.Do(t, r.Rotate(t.Context()))
 	}
 	w.print(5)
 	close(over)
-	must(t, <-ended)
+	must.Do(t, <-ended)
 	if got := out.numbers(); len(got) != w.written || !slices.IsSortedFunc(got, byNumber) {
 		t.Errorf("the follower has seen %d lines, want %d: %v", len(got), w.written, got)
 	}
@@ -663,7 +648,7 @@ func TestFollowOverCompressedParts(t *testing.T) {
 	}
 	for _, lines := range []int64{3, 5, 6, 20, 30, 38} {
 		var tail seen
-		must(t, reader.Read(t.Context(), log, tailOf(lines), &tail, nil))
+		must.Do(t, reader.Read(t.Context(), log, tailOf(lines), &tail, nil))
 		got := tail.numbers()
 		if int64(len(got)) != lines || got[len(got)-1] != fmt.Sprint(w.written-1) || got[0] != fmt.Sprint(int64(w.written)-lines) {
 			t.Errorf("a tail of %d is %v, want %v and %v and %v", lines, got, lines, fmt.Sprint(w.written-1), fmt.Sprint(int64(w.written)-lines))

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/syncpod/container/env"
 )
 
@@ -13,9 +14,7 @@ func TestBudget(t *testing.T) {
 		t.Errorf("a string that is too long: %v", err)
 	}
 	for range 15 {
-		if err := b.Add(env.MaxString); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, b.Add(env.MaxString))
 	}
 	left := b.Left() // less than MaxString by the overhead of 16 strings
 	if want := 2<<20 - 15*(131071+9) - 9; left != want {

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/syncpod/container/env"
 )
 
@@ -143,10 +144,7 @@ func TestOrderAndPrecedence(t *testing.T) {
 		EnvFrom: []v1.EnvFromSource{allOf("cm", "one", "", nil), allOf("cm", "two", "", nil)},
 		Env:     []v1.EnvVar{text("Y", "$(B)"), text("B", "$(KUBERNETES_SERVICE_HOST)"), text("Y", "$(Y)$(B)"), text("KUBERNETES_SERVICE_PORT", "1")},
 	})
-	vars, err := env.MakeEnvironment(t.Context(), env.Input{Pod: p, Container: "c", FileKey: w.FileKey}, w.sources())
-	if err != nil {
-		t.Fatal(err)
-	}
+	vars := must.Get(env.MakeEnvironment(t.Context(), env.Input{Pod: p, Container: "c", FileKey: w.FileKey}, w.sources()))(t)
 	want := []env.Var{
 		{"KUBERNETES_SERVICE_HOST", "10.0.0.1"}, {"KUBERNETES_SERVICE_PORT", "1"},
 		{"KUBERNETES_PORT", "tcp://10.0.0.1:443"}, {"KUBERNETES_PORT_443_TCP", "tcp://10.0.0.1:443"},
@@ -391,8 +389,6 @@ func BenchmarkResolve(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		w.calls = w.calls[:0]
-		if _, err := env.MakeEnvironment(b.Context(), env.Input{Pod: p, Container: "c", FileKey: w.FileKey}, w.sources()); err != nil {
-			b.Fatal(err)
-		}
+		must.Get(env.MakeEnvironment(b.Context(), env.Input{Pod: p, Container: "c", FileKey: w.FileKey}, w.sources()))(b)
 	}
 }

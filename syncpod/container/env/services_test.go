@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/syncpod/container/env"
 )
 
@@ -23,10 +24,7 @@ func serviceVars(t *testing.T, w *world, namespace string, links *bool) []string
 	t.Helper()
 	p := pod(v1.Container{})
 	p.Namespace, p.Spec.EnableServiceLinks = namespace, links
-	vars, err := env.MakeEnvironment(t.Context(), env.Input{Pod: p, Container: "c"}, w.sources())
-	if err != nil {
-		t.Fatal(err)
-	}
+	vars := must.Get(env.MakeEnvironment(t.Context(), env.Input{Pod: p, Container: "c"}, w.sources()))(t)
 	return values(vars)
 }
 

@@ -9,6 +9,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/syncpod/container"
 	"github.com/podsync/podsync/syncpod/container/env"
 	"github.com/podsync/podsync/syncpod/device"
@@ -35,29 +36,21 @@ func TestMountsByPath(t *testing.T) {
 // C3: the highest attempt with a log counts, regardless of the order of the list.
 func TestC3_AttemptsOfLogFiles(t *testing.T) {
 	dir := t.TempDir()
-	if err := (LogFiles{}).MakeDirectory(dir, "app"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, (LogFiles{}).MakeDirectory(dir, "app"))
 	for _, name := range []string{"10.log", "9.log", "11.txt", "12.log.20260101-000000.gz", "x.log", "99999999999.log"} {
-		if err := os.WriteFile(filepath.Join(dir, "app", name), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, "app", name), nil, 0o600))
 	}
 	if last, ok, err := (LogFiles{}).LastAttempt(dir, "app"); last != 12 || !ok || err != nil {
 		t.Errorf("%d, %v, %v; want 12", last, ok, err)
 	}
-	if err := os.Remove(filepath.Join(dir, "app", "12.log.20260101-000000.gz")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(filepath.Join(dir, "app", "12.log.20260101-000000.gz")))
 	if last, ok, err := (LogFiles{}).LastAttempt(dir, "app"); last != 10 || !ok || err != nil {
 		t.Errorf("%d, %v, %v; want 10", last, ok, err)
 	}
 	if _, ok, err := (LogFiles{}).LastAttempt(dir, "none"); ok || err != nil {
 		t.Errorf("no logs: %v, %v", ok, err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "file"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, "file"), nil, 0o600))
 	if _, _, err := (LogFiles{}).LastAttempt(dir, "file"); err == nil {
 		t.Error("logs that cannot be read are none")
 	}

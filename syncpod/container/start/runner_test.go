@@ -13,6 +13,7 @@ import (
 
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/syncpod/container"
 	"github.com/podsync/podsync/syncpod/container/start"
 )
@@ -63,10 +64,7 @@ func (n *node) NameReserved(string) bool {
 
 func (n *node) runner(t *testing.T) *start.Runner {
 	t.Helper()
-	r, err := start.New(start.Config{Runtime: n, Disposer: n})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(start.New(start.Config{Runtime: n, Disposer: n}))(t)
 	return r
 }
 

@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/internal/filetree"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/syncpod/eviction"
 )
 
@@ -41,10 +42,7 @@ func evicted(t *testing.T, m *measurer, now time.Time, pods ...*v1.Pod) string {
 	ctx, cancel := context.WithTimeout(t.Context(), readTimeout)
 	defer cancel()
 	m.measure(ctx, list, now)
-	rules, err := eviction.ParsePolicy(eviction.Policy{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	rules := must.Get(eviction.ParsePolicy(eviction.Policy{}))(t)
 	rules.StorageLimits = true
 	state := eviction.State{Layout: eviction.OneDisk}
 	for _, p := range pods {
@@ -75,23 +73,14 @@ func TestHostileTreesAreMeasured(t *testing.T) {
 	if got := evicted(t, m, now, hostilePod("bad", "2Mi")); !strings.Contains(got, `bad: Usage of EmptyDir volume "v" exceeds the limit "2Mi"`) {
 		t.Errorf("a name that is not UTF-8: %q", got)
 	}
-	dir, err := os.OpenRoot(at)
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := must.Get(os.OpenRoot(at))(t)
 	for range 1200 {
-		if err := dir.Mkdir(strings.Repeat("d", 200), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, dir.Mkdir(strings.Repeat("d", 200), 0o700))
 		next, err := dir.OpenRoot(strings.Repeat("d", 200))
-		if err := errors.Join(err, dir.Close()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(err, dir.Close()))
 		dir = next
 	}
-	if err := errors.Join(dir.WriteFile("big", make([]byte, 3<<20), 0o600), dir.Close()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(dir.WriteFile("big", make([]byte, 3<<20), 0o600), dir.Close()))
 	t.Cleanup(func() {
 		if dir, err := os.OpenRoot(at); err == nil {
 			_ = errors.Join(filetree.Empty(context.Background(), dir), dir.Close())
@@ -129,9 +118,7 @@ func TestHostsFileOfSeveralContainersCountsOnce(t *testing.T) {
 	write(t, filepath.Join(dir, "etc-hosts"), 3<<20)
 	for _, name := range []string{"a", "b"} {
 		own := filepath.Join(dir, "containers", name, "etc-hosts")
-		if err := errors.Join(os.MkdirAll(filepath.Dir(own), 0o755), os.Link(filepath.Join(dir, "etc-hosts"), own)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(os.MkdirAll(filepath.Dir(own), 0o755), os.Link(filepath.Join(dir, "etc-hosts"), own)))
 	}
 	m := &measurer{podsRoot: root, walk: filetree.Walk}
 	if got := evicted(t, m, time.Now(), hostilePod("u", "4Mi")); got != "" {
@@ -290,18 +277,14 @@ func TestManyEntriesAreBounded(t *testing.T) {
 	c := counter{seen: map[file]bool{}}
 	for i := range uint64(maxSeen + 1000) {
 		for range 2 {
-			if err := c.add(filetree.Entry{Bytes: 4096, Inode: i, Links: 2}); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, c.add(filetree.Entry{Bytes: 4096, Inode: i, Links: 2}))
 		}
 	}
 	if len(c.seen) > maxSeen || c.bytes != (maxSeen+1000)*4096 {
 		t.Errorf("%d are remembered, with %d bytes", len(c.seen), c.bytes)
 	}
 	for c.entries < maxEntries {
-		if err := c.add(filetree.Entry{Links: 1}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, c.add(filetree.Entry{Links: 1}))
 	}
 	if err := c.add(filetree.Entry{Links: 1}); !errors.Is(err, errTooMany) {
 		t.Errorf("%v, want %v", err, errTooMany)
@@ -312,9 +295,7 @@ func TestManyEntriesAreBounded(t *testing.T) {
 func TestInodesOfTwoDevicesCountTwice(t *testing.T) {
 	c := counter{seen: map[file]bool{}}
 	for _, device := range []uint64{1, 2, 1} {
-		if err := c.add(filetree.Entry{Bytes: 4096, Device: device, Inode: 257, Links: 2}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, c.add(filetree.Entry{Bytes: 4096, Device: device, Inode: 257, Links: 2}))
 	}
 	if c.inodes != 2 || c.bytes != 8192 {
 		t.Errorf("%d files with %d bytes, want 2 with 8192", c.inodes, c.bytes)

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/runtime/stats"
 	"github.com/podsync/podsync/syncpod/eviction"
 	"github.com/podsync/podsync/syncpod/eviction/manager"
@@ -146,10 +147,7 @@ func newAgent(uids ...string) *agent {
 func (a *agent) manager(t *testing.T, c manager.Config) *manager.Manager {
 	t.Helper()
 	c.Agent, c.Stats = a, a
-	m, err := manager.New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := must.Get(manager.New(c))(t)
 	return m
 }
 
@@ -232,12 +230,8 @@ func TestEvictionsAreRemembered(t *testing.T) {
 		a.fails = errors.New("the disk is full")
 		m.Synchronize(t.Context())
 		m.Wait()
-		if err := os.WriteFile(filepath.Join(state, "gone.json"), []byte(`{"graceSeconds":1}`), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(state, "cut.json"), []byte(`{"graceSec`), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(state, "gone.json"), []byte(`{"graceSeconds":1}`), 0o600))
+		must.Do(t, os.WriteFile(filepath.Join(state, "cut.json"), []byte(`{"graceSec`), 0o600))
 		a.memory(8 << 30)
 		a.mu.Lock()
 		a.fails = nil

@@ -11,18 +11,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/internal/filetree"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/runtime/stats"
 	"github.com/podsync/podsync/syncpod/eviction"
 )
 
 func write(t *testing.T, path string, size int) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, make([]byte, size), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	must.Do(t, os.WriteFile(path, make([]byte, size), 0o600))
 }
 
 // Targets of links do not count, files with two names count once, and missing files do not
@@ -36,12 +33,8 @@ func TestUsed(t *testing.T) {
 	write(t, filepath.Join(outside, "big"), 1<<20)
 	empty := m.used(t.Context(), dir)
 	write(t, filepath.Join(dir, "a", "b", "file"), 100_000)
-	if err := os.Link(filepath.Join(dir, "a", "b", "file"), filepath.Join(dir, "again")); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(outside, filepath.Join(dir, "link")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Link(filepath.Join(dir, "a", "b", "file"), filepath.Join(dir, "again")))
+	must.Do(t, os.Symlink(outside, filepath.Join(dir, "link")))
 	got := m.used(t.Context(), dir)
 	bytes, inodes := got.bytes-empty.bytes, got.inodes-empty.inodes
 	if inodes != 4 || bytes < 100_000 || bytes > 200_000 {

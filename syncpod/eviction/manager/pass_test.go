@@ -16,6 +16,7 @@ import (
 
 	"github.com/podsync/podsync/internal/filetree"
 	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/runtime/stats"
 	"github.com/podsync/podsync/syncpod/eviction"
 )
@@ -68,12 +69,9 @@ func newNode(t *testing.T, limit string, names ...string) (*node, *Manager) {
 		pod := hostilePod(types.UID(name), limit)
 		n.pods = append(n.pods, Pod{pod, &runtime.PodStatus{UID: pod.UID}})
 	}
-	m, err := New(Config{Agent: n, Stats: n, PodsRoot: root, Policy: eviction.Policy{Hard: map[eviction.Signal]string{
+	m := must.Get(New(Config{Agent: n, Stats: n, PodsRoot: root, Policy: eviction.Policy{Hard: map[eviction.Signal]string{
 		eviction.MemoryAvailable: "100Mi", eviction.NodeFSAvailable: "10%", eviction.PIDAvailable: "10%",
-	}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}}}))(t)
 	m.disk.walk = func(ctx context.Context, dir string, visit func(filetree.Entry) error) error {
 		rest, _ := filepath.Rel(root, dir)
 		name, _, _ := strings.Cut(rest, "/")

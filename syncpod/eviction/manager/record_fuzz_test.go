@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/internal/podfile"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/syncpod/eviction"
 )
 
@@ -22,9 +23,7 @@ func FuzzEviction(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		dir := t.TempDir()
-		if err := os.WriteFile(filepath.Join(dir, "a.json"), text, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, "a.json"), text, 0o600))
 		m := &Manager{config: Config{Log: logr.Discard()}, state: podfile.Dir(dir), left: map[types.UID]eviction.Eviction{}}
 		m.restore()
 		e, is := m.left["a"]

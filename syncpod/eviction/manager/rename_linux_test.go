@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/podsync/podsync/internal/filetree"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // A container observes the walk, and moves a file from the next directory to one that has been
@@ -17,9 +18,7 @@ func TestFilesRenamedBehindTheWalkCount(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			for _, d := range []string{"a", "b"} {
-				if err := errors.Join(os.Mkdir(filepath.Join(dir, d), 0o700), os.WriteFile(filepath.Join(dir, d, "here"), nil, 0o600)); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, errors.Join(os.Mkdir(filepath.Join(dir, d), 0o700), os.WriteFile(filepath.Join(dir, d, "here"), nil, 0o600)))
 			}
 			// from has the file, to is where it is moved.
 			from, to, moved := "", "", false

@@ -20,6 +20,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/runtime/cri/critest/faults"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	hook "github.com/podsync/podsync/syncpod/lifecycle/handler"
 )
 
@@ -39,10 +40,7 @@ func newRunner(t testing.TB, c hook.Config) *hook.Runner {
 	if c.Exec == nil {
 		c.Exec = execFunc(noExec)
 	}
-	r, err := hook.New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(hook.New(c))(t)
 	return r
 }
 
@@ -60,23 +58,13 @@ func running(t *testing.T) (*critest.Runtime, runtimeapi.RuntimeServiceClient, s
 	r, conn := critest.Start(t, critest.Config{})
 	client := runtimeapi.NewRuntimeServiceClient(conn)
 	config := &runtimeapi.PodSandboxConfig{Metadata: &runtimeapi.PodSandboxMetadata{Name: "p", Namespace: "ns", Uid: "u"}}
-	sandbox, err := client.RunPodSandbox(t.Context(), &runtimeapi.RunPodSandboxRequest{Config: config})
-	if err != nil {
-		t.Fatal(err)
-	}
+	sandbox := must.Get(client.RunPodSandbox(t.Context(), &runtimeapi.RunPodSandboxRequest{Config: config}))(t)
 	image := &runtimeapi.ImageSpec{Image: "app:v1"}
-	if _, err := runtimeapi.NewImageServiceClient(conn).PullImage(t.Context(), &runtimeapi.PullImageRequest{Image: image}); err != nil {
-		t.Fatal(err)
-	}
-	c, err := client.CreateContainer(t.Context(), &runtimeapi.CreateContainerRequest{PodSandboxId: sandbox.PodSandboxId, SandboxConfig: config, Config: &runtimeapi.ContainerConfig{
+	must.Get(runtimeapi.NewImageServiceClient(conn).PullImage(t.Context(), &runtimeapi.PullImageRequest{Image: image}))(t)
+	c := must.Get(client.CreateContainer(t.Context(), &runtimeapi.CreateContainerRequest{PodSandboxId: sandbox.PodSandboxId, SandboxConfig: config, Config: &runtimeapi.ContainerConfig{
 		Metadata: &runtimeapi.ContainerMetadata{Name: "app"}, Image: image, Command: []string{"sleep", "86400"},
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := client.StartContainer(t.Context(), &runtimeapi.StartContainerRequest{ContainerId: c.ContainerId}); err != nil {
-		t.Fatal(err)
-	}
+	}}))(t)
+	must.Get(client.StartContainer(t.Context(), &runtimeapi.StartContainerRequest{ContainerId: c.ContainerId}))(t)
 	return r, client, c.ContainerId
 }
 
@@ -114,9 +102,7 @@ func TestW11_HungExecEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rt, client, id := running(t)
 		gate := &faults.Gate{}
-		if _, err := rt.Inject(faults.Fault{Match: faults.Match{Method: critest.ExecSync}, Hang: gate, IgnoreCancel: true}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(rt.Inject(faults.Fault{Match: faults.Match{Method: critest.ExecSync}, Hang: gate, IgnoreCancel: true}))(t)
 		r := newRunner(t, hook.Config{Exec: client})
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()

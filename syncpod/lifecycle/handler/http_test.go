@@ -29,6 +29,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/syncpod/lifecycle/handler"
 )
 
@@ -105,15 +106,11 @@ func TestHTTPGetHeaderOverrides(t *testing.T) {
 	e := serve(t, false, nil)
 	r := newRunner(t, handler.Config{UserAgent: "agent/1"})
 	for _, value := range []string{"mine", ""} {
-		if _, err := r.Run(t.Context(), e.get(func(g *v1.HTTPGetAction) {
+		must.Get(r.Run(t.Context(), e.get(func(g *v1.HTTPGetAction) {
 			g.HTTPHeaders = []v1.HTTPHeader{{Name: "user-agent", Value: value}, {Name: "accept", Value: value}}
-		})); err != nil {
-			t.Fatal(err)
-		}
+		})))(t)
 	}
-	if _, err := r.Run(t.Context(), e.get()); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(r.Run(t.Context(), e.get()))(t)
 	for i, want := range []string{"mine", "", "agent/1"} {
 		if got := e.got[i].UserAgent(); got != want {
 			t.Errorf("User-Agent is %q, want %q", got, want)

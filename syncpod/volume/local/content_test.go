@@ -10,6 +10,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/syncpod/volume/local"
 )
 
@@ -112,10 +113,7 @@ func TestFilesAreUpdated(t *testing.T) {
 	pod := podWith(named("vol", v1.VolumeSource{ConfigMap: conf()}))
 	path := filepath.Join(dir, "volumes/kubernetes.io~configmap/vol")
 	setUp(t, v, pod, dir)
-	first, err := os.Readlink(filepath.Join(path, "..data"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	first := must.Get(os.Readlink(filepath.Join(path, "..data")))(t)
 	if link, _ := os.Readlink(filepath.Join(path, "a.conf")); link != filepath.Join("..data", "a.conf") {
 		t.Errorf("a.conf leads to %q", link)
 	}
@@ -163,9 +161,7 @@ func TestFilesAfterACrash(t *testing.T) {
 			pod := podWith(named("vol", v1.VolumeSource{ConfigMap: conf()}))
 			path := filepath.Join(dir, "volumes/kubernetes.io~configmap/vol")
 			setUp(t, v, pod, dir)
-			if err := crash(path); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, crash(path))
 			want := []string{"a.conf 0644 A", "b.conf 0644 B", "c.bin 0644 \x00\x01"}
 			if newer {
 				s.configMaps["shop/conf"] = &v1.ConfigMap{Data: map[string]string{"a.conf": "A2"}}

@@ -10,6 +10,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/runtime/hostfs/mounts"
 	"github.com/podsync/podsync/syncpod/volume/local"
 )
@@ -75,9 +76,7 @@ func TestV18_EmptyDirOnHugePages(t *testing.T) {
 	if err := syscall.Mount("hugetlbfs", probe, "hugetlbfs", 0, "pagesize=2097152"); err != nil {
 		t.Skipf("needs the right to mount, and huge pages: %v", err)
 	}
-	if err := syscall.Unmount(probe, 0); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Unmount(probe, 0))
 	for name, tc := range map[string]struct {
 		medium  v1.StorageMedium
 		request v1.ResourceName

@@ -9,6 +9,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/syncpod/volume/local"
 )
 
@@ -16,12 +17,8 @@ import (
 func TestFileKeyInAPipe(t *testing.T) {
 	dir := t.TempDir()
 	data := filepath.Join(dir, "volumes", "kubernetes.io~empty-dir", "data")
-	if err := os.MkdirAll(data, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Mkfifo(filepath.Join(data, "env"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(data, 0o755))
+	must.Do(t, syscall.Mkfifo(filepath.Join(data, "env"), 0o644))
 	pod := &v1.Pod{Spec: v1.PodSpec{Volumes: []v1.Volume{
 		{Name: "data", VolumeSource: v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}}},
 	}}}

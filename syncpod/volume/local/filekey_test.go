@@ -9,6 +9,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/syncpod/container/env"
 	"github.com/podsync/podsync/syncpod/volume/local"
 )
@@ -21,9 +22,7 @@ func TestFileKey(t *testing.T) {
 		{Name: "host", VolumeSource: v1.VolumeSource{HostPath: &v1.HostPathVolumeSource{Path: "/"}}},
 		{Name: "late", VolumeSource: v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}}},
 	}}}
-	if err := os.MkdirAll(filepath.Join(data, "folder"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Join(data, "folder"), 0o755))
 	for name, text := range map[string]string{
 		"good":     "# KEY='no'\n\n  FIRST='one'  # why\nMORE='two\n# lines'\nSHELL= 'x'\nEMPTY=''\nKEY='$HOME \"as it is\"'\nKEY='again'",
 		"crlf":     "A='b'\r\nKEY='v'\r\n",
@@ -34,9 +33,7 @@ func TestFileKey(t *testing.T) {
 		"no equal": "A='1'\nB='2\n3'\nKEY",
 		"large":    "KEY='" + strings.Repeat("x", 64<<10) + "'",
 	} {
-		if err := os.WriteFile(filepath.Join(data, name), []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(data, name), []byte(text), 0o644))
 	}
 	out := filepath.Join(dir, "out")
 	if err := errors.Join(os.WriteFile(out, []byte("KEY='of the node'"), 0o644), os.Symlink(out, filepath.Join(data, "link"))); err != nil {

@@ -14,6 +14,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/runtime/hostfs/mounts"
 	"github.com/podsync/podsync/syncpod/container"
 	"github.com/podsync/podsync/syncpod/volume/local"
@@ -24,9 +25,7 @@ import (
 func flip(t *testing.T, name string) (victim string) {
 	t.Helper()
 	victim = filepath.Join(t.TempDir(), "victim")
-	if err := os.Mkdir(victim, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(victim, 0o700))
 	done := make(chan struct{})
 	var flipping sync.WaitGroup
 	flipping.Go(func() {
@@ -74,9 +73,7 @@ func TestHostPathIsMadeWhileALinkIsFlipped(t *testing.T) {
 func TestHostPathModes(t *testing.T) {
 	defer syscall.Umask(syscall.Umask(0o077))
 	data := t.TempDir()
-	if err := errors.Join(os.Mkdir(filepath.Join(data, "there"), 0o700), os.Symlink("there", filepath.Join(data, "link"))); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.Mkdir(filepath.Join(data, "there"), 0o700), os.Symlink("there", filepath.Join(data, "link"))))
 	kind := v1.HostPathDirectoryOrCreate
 	for path, want := range map[string]fs.FileMode{"there": 0o700, "link": 0o700, "new": 0o755, "link/a/b": 0o755, "there/a": 0o755} {
 		at := filepath.Join(data, path)
@@ -98,9 +95,7 @@ func TestSubPathIsMadeWhileALinkIsFlipped(t *testing.T) {
 	setUp(t, v, podWith(named("vol", emptyDir())), dir)
 	at := filepath.Join(dir, "volumes/kubernetes.io~empty-dir/vol")
 	inside := filepath.Join(at, "private")
-	if err := os.Mkdir(inside, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(inside, 0o700))
 	done := make(chan struct{})
 	var flipping sync.WaitGroup
 	flipping.Go(func() {
@@ -130,9 +125,7 @@ func TestSubPathIsMadeWhileALinkIsFlipped(t *testing.T) {
 func TestSubPathOfAHostPathThatIsAPipe(t *testing.T) {
 	dir := t.TempDir()
 	pipe := filepath.Join(dir, "pipe")
-	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Mkfifo(pipe, 0o600))
 	pod := podWith(named("vol", v1.VolumeSource{HostPath: &v1.HostPathVolumeSource{Path: pipe}}))
 	pod.Spec.Containers[0].VolumeMounts[0].SubPath = "below"
 	_, err := unprivileged(t).Mounts(t.Context(), container.MountRequest{Pod: pod, Container: &pod.Spec.Containers[0]}, dir)
@@ -191,9 +184,7 @@ func TestTokenThatIsTooLargeIsNotRead(t *testing.T) {
 		"pipe":   func() error { return errors.Join(os.Remove(path), syscall.Mkfifo(path, 0o600)) },
 	} {
 		before := asked
-		if err := damage(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, damage())
 		setUp(t, v, pod, dir)
 		if text, err := os.ReadFile(path); asked != before+1 || err != nil || string(text) != fmt.Sprintf("token-%d", asked) {
 			t.Errorf("%s: asked %d times, %q, %v", name, asked-before, text, err)
@@ -212,17 +203,13 @@ func TestFilesOfAVolumeAreComparedUpToTheirSize(t *testing.T) {
 	setUp(t, v, pod, dir)
 	path := filepath.Join(dir, "volumes/kubernetes.io~configmap/vol/..data/a.conf")
 	same := filepath.Join(t.TempDir(), "same")
-	if err := os.WriteFile(same, []byte("A"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(same, []byte("A"), 0o644))
 	for name, damage := range map[string]func() error{
 		"sparse": func() error { return os.Truncate(path, 1<<40) },
 		"pipe":   func() error { return errors.Join(os.Remove(path), syscall.Mkfifo(path, 0o644)) },
 		"link":   func() error { return errors.Join(os.Remove(path), os.Symlink(same, path)) },
 	} {
-		if err := damage(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, damage())
 		var before, after goruntime.MemStats
 		goruntime.ReadMemStats(&before)
 		setUp(t, v, pod, dir)

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // A container replaces the directory that the agent has just created, before the agent opens it or between
@@ -22,18 +24,14 @@ func TestDirectoryIsSwappedAfterItWasMade(t *testing.T) {
 		for _, late := range []bool{false, true} {
 			volume := t.TempDir()
 			at := filepath.Join(volume, "name")
-			if err := errors.Join(os.Mkdir(filepath.Join(volume, "private"), 0o700), os.MkdirAll(filepath.Join(volume, "full", "below"), 0o700), os.Mkdir(at, 0o700)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, errors.Join(os.Mkdir(filepath.Join(volume, "private"), 0o700), os.MkdirAll(filepath.Join(volume, "full", "below"), 0o700), os.Mkdir(at, 0o700)))
 			parent, err := os.OpenRoot(volume)
 			if err != nil {
 				t.Fatal(err)
 			}
 			defer parent.Close()
 			found, err := parent.Lstat("name")
-			if err := errors.Join(err, os.Remove(at), swap(at)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, errors.Join(err, os.Remove(at), swap(at)))
 			var dir *os.Root
 			if late {
 				dir, _, err = open(parent, "name", found)
@@ -44,7 +42,7 @@ func TestDirectoryIsSwappedAfterItWasMade(t *testing.T) {
 				t.Errorf("%s, late %v: no error", name, late)
 				_ = dir.Close()
 			}
-			if err := filepath.WalkDir(volume, func(path string, e fs.DirEntry, err error) error {
+			must.Do(t, filepath.WalkDir(volume, func(path string, e fs.DirEntry, err error) error {
 				if err != nil || path == volume || !e.IsDir() {
 					return err
 				}
@@ -52,9 +50,7 @@ func TestDirectoryIsSwappedAfterItWasMade(t *testing.T) {
 					t.Errorf("%s, late %v: %s has %v, %v", name, late, path, info.Mode(), err)
 				}
 				return nil
-			}); err != nil {
-				t.Fatal(err)
-			}
+			}))
 		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/runtime/hostfs/mounts"
 	"github.com/podsync/podsync/syncpod/container"
 	"github.com/podsync/podsync/syncpod/poddir"
@@ -28,9 +29,7 @@ func needsMount(t *testing.T, dir string) {
 	if err := syscall.Mount("tmpfs", probe, "tmpfs", 0, ""); err != nil {
 		t.Skipf("needs the right to mount: %v", err)
 	}
-	if err := syscall.Unmount(probe, 0); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Unmount(probe, 0))
 	t.Cleanup(func() {
 		left, _ := mounts.Below(dir)
 		for _, point := range left {
@@ -42,9 +41,7 @@ func needsMount(t *testing.T, dir string) {
 func fileSystem(t *testing.T, path string) syscall.Statfs_t {
 	t.Helper()
 	var s syscall.Statfs_t
-	if err := syscall.Statfs(path, &s); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Statfs(path, &s))
 	return s
 }
 
@@ -74,9 +71,7 @@ func TestVolumesInMemory(t *testing.T) {
 	for round := range 2 {
 		setUp(t, v, pod, dir)
 		if round == 0 {
-			if err := os.WriteFile(filepath.Join(scratch, "kept"), nil, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(filepath.Join(scratch, "kept"), nil, 0o600))
 		} else if got := tree(t, scratch); len(got) != 1 {
 			t.Errorf("after another SetUp: %q", got)
 		}
@@ -99,13 +94,9 @@ func TestVolumesInMemory(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 	foreign := filepath.Join(dir, "volumes/other")
-	if err := errors.Join(os.Mkdir(foreign, 0o700), syscall.Mount("tmpfs", foreign, "tmpfs", 0, "")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.Mkdir(foreign, 0o700), syscall.Mount("tmpfs", foreign, "tmpfs", 0, "")))
 	for range 2 {
-		if err := v.TearDown(t.Context(), pod.UID, dir); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, v.TearDown(t.Context(), pod.UID, dir))
 	}
 	if points, err := mounts.Below(dir); err != nil || !slices.Equal(points, []string{foreign}) {
 		t.Errorf("mounted after TearDown: %q, %v, want only what others have mounted", points, err)
@@ -132,14 +123,9 @@ func TestPinOfASubPathEndsWithTheStart(t *testing.T) {
 		}
 	}
 	for range 2 {
-		m, err := v.Mounts(t.Context(), container.MountRequest{Pod: pod, Container: app}, dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := must.Get(v.Mounts(t.Context(), container.MountRequest{Pod: pod, Container: app}, dir))(t)
 		want("before the start", place("vol/app/2"), place("vol/app/0"), place("conf/app/1"))
-		if err := m.Release(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, m.Release())
 		want("after the start", place("conf/app/1"))
 		if _, err := os.Lstat(place("vol/app/0")); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("%v, a late start must find nothing in place of the directory", err)
@@ -158,24 +144,17 @@ func TestMountsBelowAPinStay(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "pod")
 	vol := filepath.Join(dir, "volumes/kubernetes.io~empty-dir/vol")
 	needsMount(t, dir)
-	must := func(err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	must(os.MkdirAll(vol, 0o700))
-	must(syscall.Mount("tmpfs", vol, "tmpfs", 0, ""))
-	must(syscall.Mount("", vol, "", syscall.MS_SHARED, ""))
+	must.Do(t, os.MkdirAll(vol, 0o700))
+	must.Do(t, syscall.Mount("tmpfs", vol, "tmpfs", 0, ""))
+	must.Do(t, syscall.Mount("", vol, "", syscall.MS_SHARED, ""))
 	inner := filepath.Join(vol, "sub", "inner")
-	must(os.MkdirAll(inner, 0o700))
+	must.Do(t, os.MkdirAll(inner, 0o700))
 	pod := podWith(named("vol", emptyDir()))
 	app := &pod.Spec.Containers[0]
 	app.VolumeMounts = []v1.VolumeMount{{Name: "vol", MountPath: "/data", SubPath: "sub"}}
-	m, err := newVolumes(t, local.Config{}).Mounts(t.Context(), container.MountRequest{Pod: pod, Container: app}, dir)
-	must(err)
-	must(syscall.Mount("tmpfs", inner, "tmpfs", 0, ""))
-	must(m.Release())
+	m := must.Get(newVolumes(t, local.Config{}).Mounts(t.Context(), container.MountRequest{Pod: pod, Container: app}, dir))(t)
+	must.Do(t, syscall.Mount("tmpfs", inner, "tmpfs", 0, ""))
+	must.Do(t, m.Release())
 	if at, err := mounts.At(inner); err != nil || !at {
 		t.Errorf("mounted %v, %v, want that it is mounted still", at, err)
 	}
@@ -199,9 +178,7 @@ func TestSubPathIsPinned(t *testing.T) {
 	if want := filepath.Join(dir, "volume-subpaths/vol/app/0"); err != nil || got != want {
 		t.Fatalf("%q, %v, want %q", got, err, want)
 	}
-	if err := errors.Join(os.Rename(sub, sub+"-moved"), os.Symlink(outside, sub)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.Rename(sub, sub+"-moved"), os.Symlink(outside, sub)))
 	if _, err := os.Stat(filepath.Join(got, "mine")); err != nil {
 		t.Errorf("the mounted directory is not the checked one: %v", err)
 	}
@@ -209,12 +186,8 @@ func TestSubPathIsPinned(t *testing.T) {
 		t.Error("the next container gets what lies outside")
 	}
 	// The next container may have a file at the same place.
-	if err := os.WriteFile(filepath.Join(vol, "file"), []byte("content"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if got, err = subPathOf(t, v, dir, v1.VolumeMount{SubPath: "file"}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(vol, "file"), []byte("content"), 0o600))
+	got = must.Get(subPathOf(t, v, dir, v1.VolumeMount{SubPath: "file"}))(t)
 	if content, err := os.ReadFile(got); string(content) != "content" {
 		t.Errorf("%q, %v, want %q", content, err, "content")
 	}
@@ -273,9 +246,7 @@ func TestPodDirectoryIsRemovedWithItsMounts(t *testing.T) {
 	}
 	pod := podWith(named("keys", v1.VolumeSource{Secret: &v1.SecretVolumeSource{SecretName: "keys"}}), named("vol", emptyDir()))
 	pod.Spec.Containers[0].VolumeMounts[1].SubPath = "sub"
-	if _, err := dirs.PreparePod(t.Context(), pod); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(dirs.PreparePod(t.Context(), pod))(t)
 	m, err := dirs.Mounts(t.Context(), container.MountRequest{Pod: pod, Container: &pod.Spec.Containers[0], PodIPs: []string{"10.0.0.7"}})
 	if err != nil || len(m.Mounts) != 3 {
 		t.Fatalf("%v, %v, want two volumes and /etc/hosts", m.Mounts, err)
@@ -302,14 +273,10 @@ func TestRenamedPinIsTornDown(t *testing.T) {
 	setUp(t, v, pod, dir)
 	vol := filepath.Join(dir, "volumes/kubernetes.io~empty-dir/vol")
 	pod.Spec.Containers[0].VolumeMounts = []v1.VolumeMount{{Name: "vol", MountPath: "/data", SubPath: "sub"}}
-	if _, err := v.Mounts(t.Context(), container.MountRequest{Pod: pod, Container: &pod.Spec.Containers[0]}, dir); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(v.Mounts(t.Context(), container.MountRequest{Pod: pod, Container: &pod.Spec.Containers[0]}, dir))(t)
 	keys := filepath.Join(victim, "volumes/kubernetes.io~secret/keys")
 	name := "x\r" + keys
-	if err := errors.Join(os.MkdirAll(filepath.Join(vol, filepath.Dir(name)), 0o700), os.Rename(filepath.Join(vol, "sub"), filepath.Join(vol, name))); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.MkdirAll(filepath.Join(vol, filepath.Dir(name)), 0o700), os.Rename(filepath.Join(vol, "sub"), filepath.Join(vol, name))))
 	other := podWith(named("keys", v1.VolumeSource{Secret: &v1.SecretVolumeSource{SecretName: "keys"}}))
 	setUp(t, v, other, victim)
 	if f := fileSystem(t, keys); f.Type != tmpfsMagic {
@@ -332,9 +299,7 @@ func TestSubPathIsPinnedWhileItIsSwapped(t *testing.T) {
 	v := newVolumes(t, local.Config{})
 	setUp(t, v, podWith(named("vol", emptyDir())), dir)
 	victim := flip(t, filepath.Join(dir, "volumes/kubernetes.io~empty-dir/vol/name"))
-	if err := os.WriteFile(filepath.Join(victim, "secret"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(victim, "secret"), nil, 0o600))
 	mounted := 0
 	for range 2000 {
 		got, err := subPathOf(t, v, dir, v1.VolumeMount{SubPath: "name"})

@@ -12,6 +12,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/syncpod/container"
 	"github.com/podsync/podsync/syncpod/container/env"
 	"github.com/podsync/podsync/syncpod/volume/local"
@@ -121,15 +122,10 @@ func subPathOf(t *testing.T, v *local.Volumes, dir string, mount v1.VolumeMount,
 
 func TestSubPath(t *testing.T) {
 	v := unprivileged(t)
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := must.Get(filepath.EvalSymlinks(t.TempDir()))(t)
 	vol := filepath.Join(dir, "volumes/kubernetes.io~empty-dir/vol")
 	setUp(t, v, podWith(named("vol", emptyDir())), dir)
-	if err := errors.Join(os.Mkdir(filepath.Join(vol, "real"), 0o700), os.Symlink("real", filepath.Join(vol, "link"))); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.Mkdir(filepath.Join(vol, "real"), 0o700), os.Symlink("real", filepath.Join(vol, "link"))))
 	vars := []env.Var{{Name: "POD", Value: "web-0"}, {Name: "BAD", Value: "../x"}, {Name: "EMPTY"}, {Name: "LONG", Value: strings.Repeat("x", 2048)}}
 	for _, tt := range []struct {
 		mount v1.VolumeMount
@@ -171,10 +167,7 @@ func TestErrorsOfASubPathExprAreWithoutItsVariables(t *testing.T) {
 	v, dir := unprivileged(t), t.TempDir()
 	vol := filepath.Join(dir, "volumes/kubernetes.io~empty-dir/vol")
 	setUp(t, v, podWith(named("vol", emptyDir())), dir)
-	err := errors.Join(os.WriteFile(filepath.Join(vol, "file"), nil, 0o600), os.Symlink("/"+secret, filepath.Join(vol, secret)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.WriteFile(filepath.Join(vol, "file"), nil, 0o600), os.Symlink("/"+secret, filepath.Join(vol, secret))))
 	for _, value := range []string{"file/" + secret, secret, secret + "/below", "../" + secret, "/" + secret, secret + "\\", strings.Repeat(secret, 50)} {
 		mount := v1.VolumeMount{SubPathExpr: "$(PASSWORD)"}
 		got, err := subPathOf(t, v, dir, mount, env.Var{Name: "PASSWORD", Value: value})
@@ -191,15 +184,12 @@ func TestSubPathThroughALinkThatLeadsOut(t *testing.T) {
 	dir, outside := filepath.Join(top, "pod"), filepath.Join(top, "outside")
 	vol := filepath.Join(dir, "volumes/kubernetes.io~empty-dir/vol")
 	setUp(t, v, podWith(named("vol", emptyDir())), dir)
-	err := errors.Join(
+	must.Do(t, errors.Join(
 		os.Mkdir(outside, 0o700),
 		os.Symlink(outside, filepath.Join(vol, "absolute")),
 		os.Symlink("../../../../outside", filepath.Join(vol, "relative")),
 		os.Symlink("../../../../outside/none", filepath.Join(vol, "dangling")),
-	)
-	if err != nil {
-		t.Fatal(err)
-	}
+	))
 	for _, sub := range []string{"absolute", "relative", "absolute/x", "relative/x/y", "dangling", "dangling/x"} {
 		if got, err := subPathOf(t, v, dir, v1.VolumeMount{SubPath: sub}); err == nil {
 			t.Errorf("%s: %q", sub, got)
@@ -214,9 +204,7 @@ func TestSubPathThroughALinkThatLeadsOut(t *testing.T) {
 func TestImageMount(t *testing.T) {
 	pod, dir := podWith(named("vol", v1.VolumeSource{Image: &v1.ImageVolumeSource{Reference: "r.io/data:v1"}})), t.TempDir()
 	v := newVolumes(t, local.Config{})
-	if err := v.SetUp(t.Context(), pod, dir); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, v.SetUp(t.Context(), pod, dir))
 	if next, err := v.Refresh(t.Context(), pod, dir); err != nil || !next.IsZero() {
 		t.Errorf("refreshed again at %v, error %v", next, err)
 	}

@@ -13,6 +13,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/syncpod/volume/local"
 )
 
@@ -29,7 +30,7 @@ func needsRoot(t *testing.T) {
 func owned(t *testing.T, dir string) []string {
 	t.Helper()
 	var list []string
-	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+	must.Do(t, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.Type() == fs.ModeSymlink {
 			return err
 		}
@@ -41,10 +42,7 @@ func owned(t *testing.T, dir string) []string {
 		name, err := filepath.Rel(dir, path)
 		list = append(list, fmt.Sprintf("%s %04o %d:%d", name, stat.Mode&0o7777, stat.Uid, stat.Gid))
 		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return list
 }
 
@@ -97,9 +95,7 @@ func TestFSGroup(t *testing.T) {
 func TestFSGroupLeavesHostPathsAlone(t *testing.T) {
 	needsRoot(t)
 	host := t.TempDir()
-	if err := os.WriteFile(filepath.Join(host, "file"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(host, "file"), nil, 0o600))
 	before := owned(t, host)
 	setUp(t, unprivileged(t), withGroup(podWith(named("host", v1.VolumeSource{HostPath: &v1.HostPathVolumeSource{Path: host}})), 4711), t.TempDir())
 	if after := owned(t, host); !slices.Equal(after, before) {
@@ -127,16 +123,12 @@ func TestFSGroupIsGivenOnce(t *testing.T) {
 	pod := withGroup(podWith(named("vol", emptyDir())), 4711)
 	path := filepath.Join(dir, "volumes/kubernetes.io~empty-dir/vol")
 	// An earlier agent got no further than this.
-	if err := os.MkdirAll(filepath.Join(filepath.Dir(path), ".vol"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Join(filepath.Dir(path), ".vol"), 0o700))
 	setUp(t, v, pod, dir)
 	if got, want := owned(t, filepath.Dir(path))[1:], []string{"vol 2777 0:4711"}; !slices.Equal(got, want) {
 		t.Fatalf("%q, want %q", got, want)
 	}
-	if err := os.Chmod(path, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Chmod(path, 0o700))
 	setUp(t, v, pod, dir)
 	if got, want := owned(t, path), []string{". 0700 0:4711"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
@@ -170,9 +162,7 @@ func TestSubPathInMemory(t *testing.T) {
 	needsMount(t, dir)
 	v := newVolumes(t, local.Config{})
 	setUp(t, v, withGroup(podWith(named("vol", v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{Medium: v1.StorageMediumMemory}})), 4711), dir)
-	if _, err := subPathOf(t, v, dir, v1.VolumeMount{SubPath: "a"}); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(subPathOf(t, v, dir, v1.VolumeMount{SubPath: "a"}))(t)
 	if got, want := owned(t, filepath.Join(dir, "volumes/kubernetes.io~empty-dir/vol")), []string{". 3777 0:4711", "a 3777 0:4711"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}
@@ -183,10 +173,7 @@ func TestFSGroupOfSubPath(t *testing.T) {
 	needsRoot(t)
 	dir, v := t.TempDir(), unprivileged(t)
 	setUp(t, v, withGroup(podWith(named("vol", emptyDir())), 4711), dir)
-	got, err := subPathOf(t, v, dir, v1.VolumeMount{SubPath: "a/b"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must.Get(subPathOf(t, v, dir, v1.VolumeMount{SubPath: "a/b"}))(t)
 	if got, want := owned(t, filepath.Dir(got)), []string{". 2777 0:4711", "b 2777 0:4711"}; !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
 	}

@@ -13,6 +13,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/syncpod/container"
 	"github.com/podsync/podsync/syncpod/volume"
 	"github.com/podsync/podsync/syncpod/volume/local"
@@ -111,13 +112,9 @@ func TestV1_FilesOfForeignVolumesStay(t *testing.T) {
 			empty := filepath.Join(dir, "volumes/example.com~disk/empty/mount")
 			directory := filepath.Join(dir, "volumes/example.com~disk/deep/mount/directory")
 			for _, make := range []string{filepath.Dir(data), empty, directory} {
-				if err := os.MkdirAll(make, 0o750); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, os.MkdirAll(make, 0o750))
 			}
-			if err := os.WriteFile(data, []byte("rows"), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(data, []byte("rows"), 0o600))
 			v := newVolumes(t, config)
 			if err := v.TearDown(t.Context(), "uid", dir); err == nil {
 				t.Error("the pod's directory may be removed")
@@ -144,9 +141,7 @@ func TestForeignVolumesAreReadInParts(t *testing.T) {
 	dir := t.TempDir()
 	disk := filepath.Join(dir, "volumes/example.com~disk")
 	for i := range 1500 {
-		if err := os.MkdirAll(filepath.Join(disk, strconv.Itoa(i)), 0o750); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Join(disk, strconv.Itoa(i)), 0o750))
 	}
 	v := newVolumes(t, local.Config{})
 	if err := v.TearDown(t.Context(), "uid", dir); err == nil {

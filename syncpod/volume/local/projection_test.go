@@ -12,6 +12,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/syncpod/volume"
 	"github.com/podsync/podsync/syncpod/volume/local"
 )
@@ -41,9 +42,7 @@ func TestProjections(t *testing.T) {
 		b := &bundles{text: "one", next: time.Now().Add(time.Hour)}
 		v := newVolumes(t, local.Config{Unprivileged: true, Projections: b})
 		pod, dir := podWith(named("vol", bundleAt("ca/roots.pem"))), t.TempDir()
-		if err := v.SetUp(t.Context(), pod, dir); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, v.SetUp(t.Context(), pod, dir))
 		want := func(text string) {
 			t.Helper()
 			path := filepath.Join(dir, "volumes/kubernetes.io~projected/vol/ca/roots.pem")

@@ -15,16 +15,14 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/syncpod/container/env"
 	"github.com/podsync/podsync/syncpod/volume/local"
 )
 
 func refresh(t *testing.T, v *local.Volumes, pod *v1.Pod, dir string) (in time.Duration) {
 	t.Helper()
-	next, err := v.Refresh(t.Context(), pod, dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	next := must.Get(v.Refresh(t.Context(), pod, dir))(t)
 	if next.IsZero() {
 		return 0
 	}
@@ -34,10 +32,7 @@ func refresh(t *testing.T, v *local.Volumes, pod *v1.Pod, dir string) (in time.D
 // version returns the current version directory of the volume "vol".
 func version(t *testing.T, dir, plugin string) string {
 	t.Helper()
-	link, err := os.Readlink(filepath.Join(dir, "volumes", plugin, "vol/..data"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	link := must.Get(os.Readlink(filepath.Join(dir, "volumes", plugin, "vol/..data")))(t)
 	return link
 }
 
@@ -114,9 +109,7 @@ func TestImmutableUntilTearDown(t *testing.T) {
 	if got := tree(t, path); !slices.Equal(got, []string{"a.conf 0644 A"}) {
 		t.Errorf("the same pod has %q", got)
 	}
-	if err := errors.Join(v.TearDown(t.Context(), pod.UID, dir), os.RemoveAll(path)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(v.TearDown(t.Context(), pod.UID, dir), os.RemoveAll(path)))
 	setUp(t, v, pod, dir)
 	if got := tree(t, path); !slices.Equal(got, []string{"a.conf 0644 B"}) {
 		t.Errorf("a new pod in its place has %q", got)
@@ -281,10 +274,7 @@ func TestLastTokenThatWasIssued(t *testing.T) {
 			{ServiceAccountToken: &v1.ServiceAccountTokenProjection{Path: "token"}},
 		}}}))
 		read := func() string {
-			text, err := os.ReadFile(filepath.Join(dir, "volumes/kubernetes.io~projected/vol/token"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			text := must.Get(os.ReadFile(filepath.Join(dir, "volumes/kubernetes.io~projected/vol/token")))(t)
 			return string(text)
 		}
 		for range 3 {
@@ -312,9 +302,7 @@ func TestTokenFromTheFuture(t *testing.T) {
 		}}}))
 		setUp(t, v, pod, dir)
 		later := time.Now().Add(time.Hour)
-		if err := os.Chtimes(filepath.Join(dir, "volumes/kubernetes.io~projected/vol/..data/token"), later, later); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Chtimes(filepath.Join(dir, "volumes/kubernetes.io~projected/vol/..data/token"), later, later))
 		if in := refresh(t, v, pod, dir); in != 48*time.Minute || tokens.asked != 2 {
 			t.Errorf("asked %d times, again in %v", tokens.asked, in)
 		}
@@ -389,22 +377,15 @@ func TestTokenThatStaysTheSame(t *testing.T) {
 // The periodic refresh of an unchanged pod, once a minute.
 func BenchmarkRefresh(b *testing.B) {
 	s, dir := newStore(), b.TempDir()
-	v, err := local.New(local.Config{ConfigMaps: s, Secrets: s, Unprivileged: true})
-	if err != nil {
-		b.Fatal(err)
-	}
+	v := must.Get(local.New(local.Config{ConfigMaps: s, Secrets: s, Unprivileged: true}))(b)
 	pod := podWith(
 		named("vol", v1.VolumeSource{ConfigMap: conf()}),
 		named("keys", v1.VolumeSource{Secret: &v1.SecretVolumeSource{SecretName: "keys"}}),
 	)
-	if err := v.SetUp(b.Context(), pod, dir); err != nil {
-		b.Fatal(err)
-	}
+	must.Do(b, v.SetUp(b.Context(), pod, dir))
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := v.Refresh(b.Context(), pod, dir); err != nil {
-			b.Fatal(err)
-		}
+		must.Get(v.Refresh(b.Context(), pod, dir))(b)
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/syncpod/container"
 	"github.com/podsync/podsync/syncpod/container/env"
 	"github.com/podsync/podsync/syncpod/poddir"
@@ -55,10 +56,7 @@ func newStore() *store {
 
 func newVolumes(t *testing.T, c local.Config) *local.Volumes {
 	t.Helper()
-	v, err := local.New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	v := must.Get(local.New(c))(t)
 	return v
 }
 
@@ -91,9 +89,7 @@ func emptyDir() v1.VolumeSource {
 func setUp(t *testing.T, v *local.Volumes, pod *v1.Pod, dir string) {
 	t.Helper()
 	before := pod.DeepCopy()
-	if err := v.SetUp(t.Context(), pod, dir); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, v.SetUp(t.Context(), pod, dir))
 	if !reflect.DeepEqual(pod, before) {
 		t.Error("the pod was written to")
 	}
@@ -101,10 +97,7 @@ func setUp(t *testing.T, v *local.Volumes, pod *v1.Pod, dir string) {
 
 func mountsOf(t *testing.T, v *local.Volumes, pod *v1.Pod, dir string) []*runtimeapi.Mount {
 	t.Helper()
-	m, err := v.Mounts(t.Context(), container.MountRequest{Pod: pod, Container: &pod.Spec.Containers[0]}, dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := must.Get(v.Mounts(t.Context(), container.MountRequest{Pod: pod, Container: &pod.Spec.Containers[0]}, dir))(t)
 	return m.Mounts
 }
 
@@ -115,27 +108,18 @@ func tree(t *testing.T, dir string) []string {
 	var list []string
 	var walk func(rel string)
 	walk = func(rel string) {
-		entries, err := os.ReadDir(filepath.Join(dir, rel))
-		if err != nil {
-			t.Fatal(err)
-		}
+		entries := must.Get(os.ReadDir(filepath.Join(dir, rel)))(t)
 		for _, e := range entries {
 			name := filepath.Join(rel, e.Name())
 			if strings.HasPrefix(e.Name(), "..") {
 				continue
 			}
-			info, err := os.Stat(filepath.Join(dir, name))
-			if err != nil {
-				t.Fatal(err)
-			}
+			info := must.Get(os.Stat(filepath.Join(dir, name)))(t)
 			if info.IsDir() {
 				walk(name)
 				continue
 			}
-			data, err := os.ReadFile(filepath.Join(dir, name))
-			if err != nil {
-				t.Fatal(err)
-			}
+			data := must.Get(os.ReadFile(filepath.Join(dir, name)))(t)
 			list = append(list, fmt.Sprintf("%s %04o %s", name, info.Mode().Perm(), data))
 		}
 	}
@@ -152,9 +136,7 @@ func TestEmptyDir(t *testing.T) {
 	if err != nil || info.Mode() != fs.ModeDir|0o777 {
 		t.Fatalf("%v, %v, want a directory for all", info.Mode(), err)
 	}
-	if err := os.WriteFile(filepath.Join(path, "file"), []byte("kept"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(path, "file"), []byte("kept"), 0o600))
 	setUp(t, v, pod, dir)
 	if got := tree(t, path); len(got) != 1 {
 		t.Errorf("after another SetUp: %q", got)
@@ -265,9 +247,7 @@ func TestMissingArguments(t *testing.T) {
 func TestHostPath(t *testing.T) {
 	v, top := unprivileged(t), t.TempDir()
 	file, folder := filepath.Join(top, "file"), filepath.Join(top, "folder")
-	if err := errors.Join(os.WriteFile(file, []byte("kept"), 0o600), os.Mkdir(folder, 0o700)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.WriteFile(file, []byte("kept"), 0o600), os.Mkdir(folder, 0o700)))
 	for _, tt := range []struct {
 		path  string
 		kind  v1.HostPathType

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // untar reads an archive into memory.
@@ -26,17 +28,13 @@ func untar(t *testing.T, content []byte) map[string][]byte {
 		if _, twice := files[h.Name]; twice {
 			t.Errorf("%s is in the archive twice", h.Name)
 		}
-		if files[h.Name], err = io.ReadAll(r); err != nil {
-			t.Fatal(err)
-		}
+		files[h.Name] = must.Get(io.ReadAll(r))(t)
 	}
 }
 
 func TestImage(t *testing.T) {
 	busybox := filepath.Join(t.TempDir(), "busybox")
-	if err := os.WriteFile(busybox, []byte("#!/bin/sh\necho busybox\necho ls\necho sh\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(busybox, []byte("#!/bin/sh\necho busybox\necho ls\necho sh\n"), 0o755))
 	var out bytes.Buffer
 	if err := run(&out, []string{"-file=program=" + busybox, "-file=bin/ls=" + busybox, "-command=pause", busybox, "localhost/x:1", "sleep", "5"}); err != nil {
 		t.Skip("no shell to stand in for busybox:", err)
@@ -47,9 +45,7 @@ func TestImage(t *testing.T) {
 		t.Fatalf("%s: %v, want 1 of them and no error", image["manifest.json"], err)
 	}
 	var config imageConfig
-	if err := json.Unmarshal(image[manifest[0].Config], &config); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(image[manifest[0].Config], &config))
 	if !slices.Equal(manifest[0].RepoTags, []string{"localhost/x:1"}) || !slices.Equal(config.Config.Entrypoint, []string{"sleep", "5"}) ||
 		!slices.Equal(config.Config.Cmd, []string{"pause"}) {
 		t.Errorf("%v, %v, want %q, %q and %q", manifest, config, []string{"localhost/x:1"}, []string{"sleep", "5"}, []string{"pause"})

@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"k8s.io/client-go/tools/remotecommand"
+
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 const (
@@ -72,10 +74,7 @@ func (n *node) held(t *testing.T) (h held) {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	h.bytes, h.goroutines = m.HeapAlloc+m.StackInuse, runtime.NumGoroutine()
-	files, err := filepath.Glob("/proc/self/fdinfo/*")
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := must.Get(filepath.Glob("/proc/self/fdinfo/*"))(t)
 	h.files = len(files)
 	for _, f := range files {
 		text, _ := os.ReadFile(f) // a descriptor that was closed in the meantime watches nothing
@@ -90,15 +89,9 @@ var alone = &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: tru
 // ask sends a request of an allowed user, over a connection of its own.
 func (n *node) ask(ctx context.Context, t *testing.T, method, path string) *http.Response {
 	t.Helper()
-	req, err := http.NewRequestWithContext(ctx, method, n.config.Host+path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	req := must.Get(http.NewRequestWithContext(ctx, method, n.config.Host+path, nil))(t)
 	req.Header.Set("Authorization", "Bearer "+n.config.BearerToken)
-	resp, err := alone.RoundTrip(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := must.Get(alone.RoundTrip(req))(t)
 	if resp.StatusCode != http.StatusOK {
 		t.Fatalf("%s is answered %s", path, resp.Status)
 	}
@@ -110,10 +103,7 @@ func (n *node) post(t *testing.T, path string) []byte {
 	t.Helper()
 	resp := n.ask(t.Context(), t, http.MethodPost, path)
 	defer resp.Body.Close()
-	text, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(io.ReadAll(resp.Body))(t)
 	return text
 }
 

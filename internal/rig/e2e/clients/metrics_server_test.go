@@ -13,32 +13,22 @@ import (
 	"sigs.k8s.io/metrics-server/pkg/scraper/client"
 	"sigs.k8s.io/metrics-server/pkg/scraper/client/resource"
 	"sigs.k8s.io/metrics-server/pkg/storage"
+
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // scraper returns a function that reads the node as metrics-server does, with its client and
 // its decoder.
 func (n *node) scraper(t *testing.T) func() *storage.MetricsBatch {
 	t.Helper()
-	u, err := url.Parse(n.config.Host)
-	if err != nil {
-		t.Fatal(err)
-	}
-	port, err := strconv.Atoi(u.Port())
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, err := resource.NewForConfig(&client.KubeletClientConfig{
+	u := must.Get(url.Parse(n.config.Host))(t)
+	port := must.Get(strconv.Atoi(u.Port()))(t)
+	c := must.Get(resource.NewForConfig(&client.KubeletClientConfig{
 		Client: *n.config, Scheme: u.Scheme, DefaultPort: port, AddressTypePriority: []v1.NodeAddressType{v1.NodeInternalIP},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))(t)
 	return func() *storage.MetricsBatch {
 		t.Helper()
-		batch, err := c.GetMetrics(t.Context(), itself())
-		if err != nil {
-			t.Fatal(err)
-		}
+		batch := must.Get(c.GetMetrics(t.Context(), itself()))(t)
 		return batch
 	}
 }

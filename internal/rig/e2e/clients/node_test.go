@@ -27,6 +27,7 @@ import (
 
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/server"
@@ -70,16 +71,10 @@ func withSPDY(t *testing.T) *node {
 	t.Helper()
 	_, conn := critest.Start(t, critest.Config{Programs: map[string]critest.Program{"httpd": httpd}})
 	client := cri.NewClient(conn)
-	lis, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	lis := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	config := streaming.DefaultConfig
 	config.BaseURL = &url.URL{Scheme: "http", Host: lis.Addr().String()}
-	streams, err := streaming.NewServer(config, process{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	streams := must.Get(streaming.NewServer(config, process{}))(t)
 	web := &http.Server{Handler: streams}
 	go func() { _ = web.Serve(lis) }() // until Close
 	t.Cleanup(func() { web.Close() })
@@ -103,10 +98,7 @@ func inProcess(t *testing.T) *node {
 	client := cri.NewClient(conn)
 	config := streaming.DefaultConfig
 	config.BaseURL = &url.URL{Scheme: "http", Host: "in-process"}
-	streams, err := streaming.NewServer(config, process{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	streams := must.Get(streaming.NewServer(config, process{}))(t)
 	return serve(t, client, server.Config{Client: withStreams(client, streams), StreamTransport: server.HandlerTransport(streams)},
 		"registry.test/app:1", t.TempDir())
 }
@@ -180,10 +172,7 @@ func onRuntimes(t *testing.T) map[string]func(*testing.T) *node {
 			continue
 		}
 		nodes[endpoint] = func(t *testing.T) *node {
-			client, err := cri.Dial(t.Context(), cri.Config{Endpoint: endpoint})
-			if err != nil {
-				t.Fatal(err)
-			}
+			client := must.Get(cri.Dial(t.Context(), cri.Config{Endpoint: endpoint}))(t)
 			t.Cleanup(func() { client.Close() })
 			return serve(t, client, server.Config{Client: client}, "localhost/busybox:e2e", t.TempDir())
 		}
@@ -202,16 +191,10 @@ func serve(t *testing.T, client *cri.Client, config server.Config, image, dir st
 	if image == "registry.test/app:1" {
 		c.Sync.RuntimeName = "critest"
 	}
-	var err error
-	if n.agent, err = agent.New(c); err != nil {
-		t.Fatal(err)
-	}
+	n.agent = must.Get(agent.New(c))(t)
 	config.Agent, config.NodeName = n.agent, "node1"
 	config.Authenticator, config.Authorizer = token("secret"), token("")
-	handler, err := server.New(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	handler := must.Get(server.New(config))(t)
 	web := httptest.NewTLSServer(handler)
 	n.config = &rest.Config{Host: web.URL, BearerToken: "secret", TLSClientConfig: rest.TLSClientConfig{Insecure: true}}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -257,9 +240,7 @@ func (n *node) pod(name string, command ...string) *v1.Pod {
 // start waits until the container of a pod runs.
 func (n *node) start(t *testing.T, pod *v1.Pod) {
 	t.Helper()
-	if err := n.pods.Update(pod); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, n.pods.Update(pod))
 	n.wait(t, func() bool {
 		for _, p := range n.agent.Pods() {
 			for _, c := range p.Status.ContainerStatuses {
@@ -288,10 +269,7 @@ func (n *node) get(t *testing.T, path string) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	resp, err := (&http.Client{Transport: transport}).Get(n.config.Host + path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := must.Get((&http.Client{Transport: transport}).Get(n.config.Host + path))(t)
 	defer resp.Body.Close()
 	text, err := io.ReadAll(resp.Body)
 	if err != nil || resp.StatusCode != http.StatusOK {

@@ -11,6 +11,8 @@ import (
 	"github.com/prometheus/common/model"
 	"k8s.io/apimachinery/pkg/types"
 	stats "k8s.io/kubelet/pkg/apis/stats/v1alpha1"
+
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 func allNodes(t *testing.T) map[string]func(*testing.T) *node {
@@ -89,10 +91,7 @@ func TestResourceMetrics(t *testing.T) {
 				return bytes.Contains(n.get(t, "/metrics/resource"), []byte("container_cpu_usage_seconds_total{"))
 			})
 			parser := expfmt.NewTextParser(model.UTF8Validation)
-			families, err := parser.TextToMetricFamilies(bytes.NewReader(n.get(t, "/metrics/resource")))
-			if err != nil {
-				t.Fatal(err)
-			}
+			families := must.Get(parser.TextToMetricFamilies(bytes.NewReader(n.get(t, "/metrics/resource"))))(t)
 			for family, labels := range map[string][]string{
 				"node_cpu_usage_seconds_total": nil, "node_memory_working_set_bytes": nil, "resource_scrape_error": nil,
 				"pod_cpu_usage_seconds_total": {"pod", "web", "namespace", "default"}, "pod_memory_working_set_bytes": {"pod", "web", "namespace", "default"},

@@ -19,6 +19,8 @@ import (
 	"k8s.io/client-go/tools/remotecommand"
 	"k8s.io/client-go/transport/spdy"
 	"k8s.io/client-go/util/exec"
+
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // An executor is one of the two that kubectl has.
@@ -62,10 +64,7 @@ func TestExec(t *testing.T) {
 func testExec(t *testing.T, n *node, through executor) {
 	run := func(script, options string, streams remotecommand.StreamOptions) error {
 		t.Helper()
-		e, err := through(n.config, execPath(script, options))
-		if err != nil {
-			t.Fatal(err)
-		}
+		e := must.Get(through(n.config, execPath(script, options)))(t)
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		defer cancel()
 		return e.StreamWithContext(ctx, streams)
@@ -143,15 +142,9 @@ func TestPortForward(t *testing.T) {
 }
 
 func testPortForward(t *testing.T, n *node, through forwarder) {
-	u, err := url.Parse(n.config.Host + "/portForward/default/web")
-	if err != nil {
-		t.Fatal(err)
-	}
+	u := must.Get(url.Parse(n.config.Host + "/portForward/default/web"))(t)
 	stop, ready, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
-	forward, err := through(n.config, u, stop, ready)
-	if err != nil {
-		t.Fatal(err)
-	}
+	forward := must.Get(through(n.config, u, stop, ready))(t)
 	go func() { ended <- forward.ForwardPorts() }()
 	defer func() {
 		close(stop)
@@ -164,10 +157,7 @@ func testPortForward(t *testing.T, n *node, through forwarder) {
 	case err := <-ended:
 		t.Fatal(err)
 	}
-	ports, err := forward.GetPorts()
-	if err != nil {
-		t.Fatal(err)
-	}
+	ports := must.Get(forward.GetPorts())(t)
 	for range 3 {
 		if line := ask(t, ports[0].Local); !strings.HasPrefix(line, "HTTP/1.") || !strings.Contains(line, " 404 ") {
 			t.Errorf("%q, want it to begin with %q and %q in it", line, "HTTP/1.", " 404 ")

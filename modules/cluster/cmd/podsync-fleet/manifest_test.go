@@ -11,6 +11,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
+
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // The flags and the shapes of the manifest are valid.
@@ -25,9 +27,7 @@ func TestManifest(t *testing.T) {
 		var kind metav1.TypeMeta
 		var deployment appsv1.Deployment
 		var config v1.ConfigMap
-		if err := yaml.Unmarshal(document, &kind); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, yaml.Unmarshal(document, &kind))
 		switch kind.Kind {
 		case "Deployment":
 			err = yaml.UnmarshalStrict(document, &deployment)
@@ -41,9 +41,7 @@ func TestManifest(t *testing.T) {
 		}
 	}
 	file := filepath.Join(t.TempDir(), "shapes.yaml")
-	if err := os.WriteFile(file, []byte(shapesText), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, []byte(shapesText), 0o600))
 	for i, a := range args {
 		args[i] = strings.NewReplacer("$(POD_IP)", "192.0.2.1", "/etc/fleet/shapes.yaml", file).Replace(a)
 	}

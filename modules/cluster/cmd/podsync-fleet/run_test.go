@@ -16,6 +16,7 @@ import (
 	"github.com/podsync/podsync/modules/cluster/internal/clientlog"
 	"github.com/podsync/podsync/modules/cluster/internal/fleet"
 	"github.com/podsync/podsync/modules/cluster/internal/gate"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 func TestMain(m *testing.M) { os.Exit(clientlog.Run(m)) }
@@ -58,10 +59,7 @@ func TestEndDuringStart(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		f, err := fleet.New(fleet.Config{Kube: kube, Dir: t.TempDir()})
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := must.Get(fleet.New(fleet.Config{Kube: kube, Dir: t.TempDir()}))(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		if err := startAll(ctx, f, []fleet.Spec{{Name: "late"}}); err != nil || len(f.Nodes()) != 0 {
@@ -88,9 +86,7 @@ func TestShapes(t *testing.T) {
 - {count: 2, zones: [a, b], labels: {disk: ssd}, capacity: {cpu: 8, example.com/gpu: 2}}
 - {taints: [{key: k, effect: NoSchedule}]}
 `
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, []byte(text), 0o600))
 	o, err := parse([]string{"--nodes=5", "--shapes=" + file})
 	if err != nil {
 		t.Fatal(err)
@@ -105,9 +101,7 @@ func TestShapes(t *testing.T) {
 	if s := specs[2]; len(s.Taints) != 1 || len(s.Labels) != 0 {
 		t.Errorf("the third node is %+v, want the second shape", s)
 	}
-	if err := os.WriteFile(file, []byte("- {cuont: 2}"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, []byte("- {cuont: 2}"), 0o600))
 	if _, err := shapes(o); err == nil || !strings.Contains(err.Error(), "cuont") {
 		t.Errorf("an unknown field: %v, want an error that names it", err)
 	}
@@ -136,10 +130,7 @@ func TestMetrics(t *testing.T) {
 	deleted.UID, deleted.DeletionTimestamp = "2", new(metav1.Now())
 	r.podChanged(deleted, false)
 	r.podChanged(deleted, true)
-	families, err := r.registry().Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	families := must.Get(r.registry().Gather())(t)
 	got := map[string]float64{}
 	for _, f := range families {
 		for _, m := range f.Metric {

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // E5: an address that was guessed without a network is replaced once there is a network, and an address that changes
@@ -31,9 +33,7 @@ func TestE5_AddressIsFollowed(t *testing.T) {
 			}
 			return []netip.Addr{guessed, second}, nil
 		}}
-		if err := a.findAddress(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, a.findAddress())
 		ended := make(chan error)
 		go func() { ended <- a.watchAddress(ctx) }()
 		for i, want := range []netip.Addr{guessed, first, first, second} {
@@ -61,9 +61,7 @@ func TestE5_AddressDoesNotFlap(t *testing.T) {
 		asked++
 		return []netip.Addr{[]netip.Addr{first, second, third}[(asked-1)%3]}, nil
 	}, interfaces: func() ([]netip.Addr, error) { return present, unknown }}
-	if err := a.findAddress(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, a.findAddress())
 	for _, step := range []struct {
 		name    string
 		present []netip.Addr

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	kubelet "k8s.io/kubelet/config/v1beta1"
+
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // The node serves its configuration to users who may get nodes/configz, and its health to peers on the same machine.
@@ -35,10 +37,7 @@ func TestConfigzAndHealthz(t *testing.T) {
 			t.Errorf("%s: %d %q %v, want %d", token, code, text, err, want)
 		}
 	}
-	resp, err := http.Get("http://" + n.healthz + "/healthz")
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := must.Get(http.Get("http://" + n.healthz + "/healthz"))(t)
 	defer resp.Body.Close()
 	if text, err := io.ReadAll(resp.Body); err != nil || resp.StatusCode != http.StatusOK || string(text) != "ok" {
 		t.Errorf("/healthz: %d %q %v", resp.StatusCode, text, err)

@@ -10,6 +10,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes/fake"
 
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/syncpod"
 )
 
@@ -29,9 +30,7 @@ func TestCredentialProviders(t *testing.T) {
 		filepath.Join(dir, "ecr"): "#!/bin/sh\ncat > /dev/null\n" +
 			`echo '{"kind":"CredentialProviderResponse","apiVersion":"credentialprovider.kubelet.k8s.io/v1","cacheKeyType":"Global","auth":{"*.amazonaws.com":{"username":"AWS","password":"p"}}}'`,
 	} {
-		if err := os.WriteFile(path, []byte(text), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte(text), 0o700))
 	}
 	objects := syncpod.Objects{PullSecrets: ownSecrets{}}
 	for _, tt := range []struct {

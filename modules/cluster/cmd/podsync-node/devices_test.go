@@ -19,6 +19,7 @@ import (
 	podresources "k8s.io/kubelet/pkg/apis/podresources/v1"
 
 	"github.com/podsync/podsync/modules/devices"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 const card = "vendor.test/card"
@@ -27,12 +28,8 @@ const card = "vendor.test/card"
 func knownCards(t *testing.T, root string) {
 	t.Helper()
 	dir := filepath.Join(root, "devices")
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "resources.json"), []byte(`{"version":1,"resources":{"`+card+`":["a","b"]}}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(dir, 0o700))
+	must.Do(t, os.WriteFile(filepath.Join(dir, "resources.json"), []byte(`{"version":1,"resources":{"`+card+`":["a","b"]}}`), 0o600))
 }
 
 // The Node lists the devices of plugins. A pod that requests more devices than exist is rejected, and a container does
@@ -94,24 +91,16 @@ func TestPodResources(t *testing.T) {
 		t.Fatal(err)
 	}
 	path := podResources(root)
-	left, err := devices.ListenUnix(t.Context(), path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	left := must.Get(devices.ListenUnix(t.Context(), path))(t)
 	left.(*net.UnixListener).SetUnlinkOnClose(false)
 	if _, err := devices.ListenUnix(t.Context(), path); err == nil || !strings.Contains(err.Error(), "is served by") {
 		t.Errorf("the error for a socket that is served is %v", err)
 	}
-	if err := left.Close(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, left.Close())
 	ctx, cancel := context.WithCancel(t.Context())
 	served := make(chan error, 1)
 	go func() { served <- a.servePodResources(ctx, &parts{devices: manager}) }()
-	conn, err := grpc.NewClient("unix:"+path, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(grpc.NewClient("unix:"+path, grpc.WithTransportCredentials(insecure.NewCredentials())))(t)
 	defer conn.Close()
 	call, end := context.WithTimeout(t.Context(), time.Minute)
 	defer end()
@@ -126,9 +115,7 @@ func TestPodResources(t *testing.T) {
 	if err := <-served; err != nil {
 		t.Error(err)
 	}
-	if err := os.WriteFile(path, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, nil, 0o600))
 	if _, err := devices.ListenUnix(t.Context(), path); err == nil || !strings.Contains(err.Error(), "is not a socket") {
 		t.Errorf("the error for a file in place of the socket is %v", err)
 	}

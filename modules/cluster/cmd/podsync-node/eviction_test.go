@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/runtime/stats"
 )
 
@@ -46,8 +47,7 @@ func (s *short) Read(_ context.Context, pods []*runtime.PodStatus) (read stats.S
 // condition returns a condition of the Node in the API server.
 func (s *site) condition(kind v1.NodeConditionType) v1.NodeCondition {
 	s.Helper()
-	object, err := s.kube.Tracker().Get(v1.SchemeGroupVersion.WithResource("nodes"), "", "n1")
-	s.must(err)
+	object := must.Get(s.kube.Tracker().Get(v1.SchemeGroupVersion.WithResource("nodes"), "", "n1"))(s)
 	conditions := object.(*v1.Node).Status.Conditions
 	if i := slices.IndexFunc(conditions, func(c v1.NodeCondition) bool { return c.Type == kind }); i >= 0 {
 		return conditions[i]

@@ -22,6 +22,8 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // A fakeAPI is an API server over HTTPS with one node and no pods. It records the times of the lease's renewals, and
@@ -60,9 +62,7 @@ func (f *fakeAPI) kubeconfig(t *testing.T, path string) {
 	c.AuthInfos["u"] = &clientcmdapi.AuthInfo{Token: "node"}
 	c.Contexts["x"] = &clientcmdapi.Context{Cluster: "c", AuthInfo: "u"}
 	c.CurrentContext = "x"
-	if err := clientcmd.WriteToFile(*c, path); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, clientcmd.WriteToFile(*c, path))
 }
 
 // lists maps resources to the kinds of their lists.
@@ -192,8 +192,6 @@ func (f *fakeAPI) figures() (reviews, atOnce int) {
 
 func (f *fakeAPI) file(t *testing.T, path, text string) string {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }

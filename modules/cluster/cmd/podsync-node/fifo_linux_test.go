@@ -11,14 +11,14 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/client-go/tools/record"
 	kubelet "k8s.io/kubelet/config/v1beta1"
+
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // The node rejects a FIFO in place of a file, of which opening would wait for a writer, and a file of a terabyte.
 func TestFIFOsAreNotOpened(t *testing.T) {
 	fifo, huge := filepath.Join(t.TempDir(), "fifo"), filepath.Join(t.TempDir(), "huge")
-	if err := errors.Join(syscall.Mkfifo(fifo, 0o600), os.WriteFile(huge, nil, 0o600), os.Truncate(huge, 1<<40)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(syscall.Mkfifo(fifo, 0o600), os.WriteFile(huge, nil, 0o600), os.Truncate(huge, 1<<40)))
 	for _, path := range []string{fifo, huge} {
 		wantNotRead(t, path)
 	}
@@ -52,9 +52,7 @@ func wantNotRead(t *testing.T, path string) {
 func TestResolverConfigurationIsSwappedForAFIFO(t *testing.T) {
 	dir := t.TempDir()
 	path, file, fifo, next := filepath.Join(dir, "resolv.conf"), filepath.Join(dir, "file"), filepath.Join(dir, "fifo"), filepath.Join(dir, "next")
-	if err := errors.Join(syscall.Mkfifo(fifo, 0o600), os.WriteFile(file, []byte("nameserver 192.0.2.1\n"), 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(syscall.Mkfifo(fifo, 0o600), os.WriteFile(file, []byte("nameserver 192.0.2.1\n"), 0o600)))
 	reads := make(chan struct{})
 	go func() {
 		defer close(reads)
@@ -70,9 +68,7 @@ func TestResolverConfigurationIsSwappedForAFIFO(t *testing.T) {
 			t.Fatal("a read waits for a writer of the FIFO")
 		default:
 			for _, what := range []string{file, fifo} {
-				if err := errors.Join(os.Link(what, next), os.Rename(next, path)); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, errors.Join(os.Link(what, next), os.Rename(next, path)))
 			}
 		}
 	}

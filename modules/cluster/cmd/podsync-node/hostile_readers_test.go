@@ -16,6 +16,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // eve is the token of a user who may use the node's API and does not read the answers. Honest requests have another
@@ -29,15 +31,10 @@ func (n *target) fillLog() {
 	if err != nil || len(logs) != 1 {
 		n.Fatalf("logs of the container: %q, %v", logs, err)
 	}
-	file, err := os.OpenFile(logs[0], os.O_WRONLY|os.O_APPEND, 0)
-	if err != nil {
-		n.Fatal(err)
-	}
+	file := must.Get(os.OpenFile(logs[0], os.O_WRONLY|os.O_APPEND, 0))(n)
 	defer file.Close()
 	line := "2026-01-01T00:00:00.000000000Z stdout F " + strings.Repeat("x", 984) + "\n"
-	if _, err := file.WriteString(strings.Repeat(line, 8<<10)); err != nil {
-		n.Fatal(err)
-	}
+	must.Get(file.WriteString(strings.Repeat(line, 8<<10)))(n)
 }
 
 // slowAnswers sends requests as an admitted user, and reads the answers one byte at a time, with pauses.

@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 const (
@@ -70,29 +71,16 @@ func newTarget(t *testing.T, lines ...string) *target {
 	t.Helper()
 	dir := t.TempDir()
 	n := &target{T: t, api: newFakeAPI(t), log: &tail{}, logs: filepath.Join(dir, "logs", "pods")}
-	rt, err := critest.New(critest.Config{Dir: dir})
-	if err != nil {
-		t.Fatal(err)
-	}
+	rt := must.Get(critest.New(critest.Config{Dir: dir}))(t)
 	t.Cleanup(func() { rt.Close() })
-	endpoint, err := rt.Listen(filepath.Join(dir, "cri.sock"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	streams, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := rt.ServeStreams(streams); err != nil {
-		t.Fatal(err)
-	}
+	endpoint := must.Get(rt.Listen(filepath.Join(dir, "cri.sock")))(t)
+	streams := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
+	must.Do(t, rt.ServeStreams(streams))
 	n.address, n.healthz = unused(t), unused(t)
 	_, port, _ := net.SplitHostPort(n.address)
 	_, healthzPort, _ := net.SplitHostPort(n.healthz)
 	manifests := filepath.Join(dir, "manifests")
-	if err := os.Mkdir(manifests, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(manifests, 0o700))
 	n.api.file(t, filepath.Join(manifests, "web.yaml"), manifest)
 	n.api.kubeconfig(t, filepath.Join(dir, "kubeconfig"))
 	config := n.api.file(t, filepath.Join(dir, "config.yaml"), fmt.Sprintf(`apiVersion: kubelet.config.k8s.io/v1beta1
@@ -118,9 +106,7 @@ nodeLeaseDurationSeconds: %d
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), nodeArgs+"="+strings.Join(args, "\n"))
 	cmd.Stdout, cmd.Stderr = n.log, n.log
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cmd.Start())
 	n.process = cmd.Process
 	t.Cleanup(func() {
 		_ = n.process.Signal(syscall.SIGTERM) // Wait reports an error of the process
@@ -139,10 +125,7 @@ nodeLeaseDurationSeconds: %d
 // unused returns an address of this machine on which no process listens.
 func unused(t *testing.T) string {
 	t.Helper()
-	lis, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	lis := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer lis.Close()
 	return lis.Addr().String()
 }
@@ -196,15 +179,9 @@ func (n *target) send(method, from, token, path string) (code int, text string, 
 // resident returns the maximum resident memory of the node so far, in bytes.
 func (n *target) resident() int64 {
 	n.Helper()
-	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", n.process.Pid))
-	if err != nil {
-		n.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(fmt.Sprintf("/proc/%d/status", n.process.Pid)))(n)
 	_, rest, _ := strings.Cut(string(text), "VmHWM:")
-	kib, err := strconv.ParseInt(strings.TrimSpace(strings.SplitN(rest, "kB", 2)[0]), 10, 64)
-	if err != nil {
-		n.Fatal(err)
-	}
+	kib := must.Get(strconv.ParseInt(strings.TrimSpace(strings.SplitN(rest, "kB", 2)[0]), 10, 64))(n)
 	return kib << 10
 }
 

@@ -9,19 +9,18 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	kubelet "k8s.io/kubelet/config/v1beta1"
+
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // The flags that kubeadm and cloud providers set for a kubelet.
 func TestIdentityFlags(t *testing.T) {
-	o, err := parse([]string{
+	o := must.Get(parse([]string{
 		"--config=c", "--kubeconfig=k", "--config-dir=/etc/kubelet.d", "--container-runtime-endpoint=unix:///run/containerd/containerd.sock",
 		"--pod-infra-container-image=registry.k8s.io/pause:3.10.1", "--cloud-provider=external", "--provider-id=aws:///eu/i-1",
 		"--node-labels=tier=edge,node.kubernetes.io/pool=a, topology.kubernetes.io/zone=z1,empty=",
 		"--register-with-taints=dedicated=gpu:NoSchedule,node.kubernetes.io/new:NoExecute",
-	}, new(bytes.Buffer))
-	if err != nil {
-		t.Fatal(err)
-	}
+	}, new(bytes.Buffer)))(t)
 	labels := map[string]string{"tier": "edge", "node.kubernetes.io/pool": "a", "topology.kubernetes.io/zone": "z1", "empty": ""}
 	if !o.externalCloud || !maps.Equal(o.labels, labels) {
 		t.Errorf("external %v, labels %v, want %v", o.externalCloud, o.labels, labels)
@@ -37,10 +36,7 @@ func TestIdentityFlags(t *testing.T) {
 
 // Flags that are not set leave the configuration unchanged.
 func TestIdentityFlagsThatAreNotGiven(t *testing.T) {
-	o, err := parse([]string{"--config=c", "--kubeconfig=k"}, new(bytes.Buffer))
-	if err != nil {
-		t.Fatal(err)
-	}
+	o := must.Get(parse([]string{"--config=c", "--kubeconfig=k"}, new(bytes.Buffer)))(t)
 	c := &kubelet.KubeletConfiguration{ContainerRuntimeEndpoint: "file", ProviderID: "file", RegisterWithTaints: []v1.Taint{{Key: "file"}}}
 	o.sources().Flags(c)
 	if c.ContainerRuntimeEndpoint != "file" || c.ProviderID != "file" || len(c.RegisterWithTaints) != 1 || o.externalCloud {

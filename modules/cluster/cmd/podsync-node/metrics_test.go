@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	client "github.com/prometheus/client_golang/prometheus"
+
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // /metrics has the requests to the API server, by code, and the validity of the certificates.
@@ -72,10 +74,7 @@ func TestPodResourcesCallsAreCounted(t *testing.T) {
 	m.count("/v1.PodResourcesLister/Other", nil)
 	registry := client.NewRegistry()
 	registry.MustRegister(m.collectors()...)
-	families, err := registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	families := must.Get(registry.Gather())(t)
 	var got []string
 	for _, f := range families {
 		for _, metric := range f.GetMetric() {

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // furnish creates three pods in the API server, and the objects that they refer to.
@@ -30,10 +31,10 @@ func (s *site) furnish() {
 func (s *site) rearrange() {
 	s.Helper()
 	pods := v1.SchemeGroupVersion.WithResource("pods")
-	s.must(s.kube.Tracker().Delete(pods, "default", "deleted"))
+	must.Do(s, s.kube.Tracker().Delete(pods, "default", "deleted"))
 	changed := s.pod("changed").DeepCopy()
 	changed.Spec.Containers[0].Image, changed.Generation = "registry.test/app:2", 2
-	s.must(s.kube.Tracker().Update(pods, changed, "default"))
+	must.Do(s, s.kube.Tracker().Update(pods, changed, "default"))
 	s.create(podOf("new", "registry.test/app:1"))
 }
 
@@ -123,7 +124,7 @@ func TestE5_ADayWithoutTheAPIServer(t *testing.T) {
 		s.sleep(23 * time.Hour)
 		s.wantUndisturbed(since, "changed", "deleted", "same")
 		crashed := s.rt.Journal().Pod("uid-deleted").Of(critest.StartContainer)[0].ContainerID
-		s.must(s.rt.ExitContainer(crashed, critest.Exit{Code: 1}))
+		must.Do(s, s.rt.ExitContainer(crashed, critest.Exit{Code: 1}))
 		s.sleep(time.Hour)
 		s.wantRunning("changed", "deleted", "same")
 		s.rearrange()
@@ -141,7 +142,7 @@ func TestE5_NodeSelectorWithoutTheAPIServer(t *testing.T) {
 		s.create(&v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", Labels: map[string]string{"disk": "ssd"}}})
 		pod := podOf("same", "registry.test/app:1")
 		pod.Spec.NodeSelector = map[string]string{"disk": "ssd"}
-		s.must(s.kube.Tracker().Update(v1.SchemeGroupVersion.WithResource("pods"), pod, "default"))
+		must.Do(s, s.kube.Tracker().Update(v1.SchemeGroupVersion.WithResource("pods"), pod, "default"))
 		s.boot()
 		s.sleep(30 * time.Second)
 		s.wantRunning("changed", "deleted", "same")
@@ -242,9 +243,9 @@ func TestE5_CheckpointOfAnEarlierAgent(t *testing.T) {
 		s.boot()
 		s.sleep(30 * time.Second)
 		s.off()
-		s.must(os.Rename(dir, old))
-		s.must(os.Mkdir(dir, 0o700))
-		s.must(os.WriteFile(filepath.Join(dir, "pods"), nil, 0o600))
+		must.Do(s, os.Rename(dir, old))
+		must.Do(s, os.Mkdir(dir, 0o700))
+		must.Do(s, os.WriteFile(filepath.Join(dir, "pods"), nil, 0o600))
 		s.server.is(true)
 		s.boot()
 		s.sleep(time.Minute)
@@ -267,8 +268,7 @@ func TestE5_WithoutAKeySecretsAreNotRemembered(t *testing.T) {
 		s.sleep(30 * time.Second)
 		s.wantRunning("changed", "deleted", "plain", "same")
 		s.off()
-		text, err := os.ReadFile(filepath.Join(s.root, "checkpoint", "pods"))
-		s.must(err)
+		text := must.Get(os.ReadFile(filepath.Join(s.root, "checkpoint", "pods")))(s)
 		if !strings.Contains(string(text), `"CONF":"one"`) || strings.Contains(string(text), "c2VzYW1l") {
 			t.Errorf("the file is %s", text)
 		}
@@ -326,14 +326,10 @@ func TestSecretsAreNotLogged(t *testing.T) {
 
 func TestCheckpointKeyIsChecked(t *testing.T) {
 	there, gone := filepath.Join(t.TempDir(), "key"), filepath.Join(t.TempDir(), "key")
-	if err := os.WriteFile(there, []byte("short"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(there, []byte("short"), 0o600))
 	open, good := filepath.Join(t.TempDir(), "key"), filepath.Join(t.TempDir(), "key")
 	for path, mode := range map[string]os.FileMode{open: 0o640, good: 0o400} {
-		if err := os.WriteFile(path, []byte("0123456789abcdef0123456789abcdef"), mode); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte("0123456789abcdef0123456789abcdef"), mode))
 	}
 	dir := t.TempDir()
 	for path, want := range map[string]string{

@@ -12,6 +12,7 @@ import (
 	kubelet "k8s.io/kubelet/config/v1beta1"
 
 	"github.com/podsync/podsync/modules/cluster/node"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/syncpod/eviction"
 )
 
@@ -22,10 +23,9 @@ func TestN3_LogsAreRotated(t *testing.T) {
 		s.boot()
 		s.sleep(30 * time.Second)
 		log := filepath.Join(s.root, "logs", "pods", "default_same_uid-same", "app", "0.log")
-		s.must(os.WriteFile(log, bytes.Repeat([]byte("2026-01-01T00:00:00.000000000Z stdout F line\n"), 300_000), 0o600))
+		must.Do(s, os.WriteFile(log, bytes.Repeat([]byte("2026-01-01T00:00:00.000000000Z stdout F line\n"), 300_000), 0o600))
 		s.sleep(time.Minute)
-		files, err := filepath.Glob(log + ".*")
-		s.must(err)
+		files := must.Get(filepath.Glob(log + ".*"))(s)
 		if len(files) != 1 {
 			s.Errorf("rotated files: %q, want one", files)
 		}
@@ -75,9 +75,7 @@ func TestNodeEventsAreRecorded(t *testing.T) {
 // The OOM killer kills all processes of a container together if the kernel can, unless the configuration disables that.
 func TestGroupOOMKill(t *testing.T) {
 	first, second := t.TempDir(), t.TempDir()
-	if err := os.WriteFile(filepath.Join(second, "cgroup.controllers"), []byte("cpu memory\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(second, "cgroup.controllers"), []byte("cpu memory\n"), 0o600))
 	for _, tt := range []struct {
 		mount  string
 		single *bool
@@ -97,10 +95,7 @@ func TestN4_ReservedResources(t *testing.T) {
 	}}
 	a.policy.Hard = map[eviction.Signal]string{"memory.available": "1Gi"}
 	machine := node.Machine{CPUs: 4, MemoryBytes: 8 << 30, PIDs: 32768}
-	room, err := a.nodeResources(machine, machine.Capacity(110))
-	if err != nil {
-		t.Fatal(err)
-	}
+	room := must.Get(a.nodeResources(machine, machine.Capacity(110)))(t)
 	if pids := room.enforced["pid"]; pids.Value() != 32768-1500 || room.enforced.Memory().Value() != 7<<30 || room.enforced.Cpu().MilliValue() != 3500 {
 		t.Errorf("enforced is %v", room.enforced)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/runtime/cri/critest/faults"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // A critical pod that does not fit replaces another pod: that pod stops with its own grace period and is reported as
@@ -84,8 +85,7 @@ func TestPreemptedPodThatDoesNotStop(t *testing.T) {
 		s.create(stuck)
 		s.sleep(20 * time.Second)
 		for _, method := range []critest.Method{critest.StopContainer, critest.StopPodSandbox} {
-			_, err := s.rt.Inject(faults.Fault{Match: faults.Match{Method: method, PodUID: "uid-stuck"}, Times: faults.Always, Err: status.Error(codes.Internal, "stuck")})
-			s.must(err)
+			must.Get(s.rt.Inject(faults.Fault{Match: faults.Match{Method: method, PodUID: "uid-stuck"}, Times: faults.Always, Err: status.Error(codes.Internal, "stuck")}))(s)
 		}
 		critical := podOf("critical", "registry.test/app:1")
 		critical.Spec.Priority = new(int32(2_000_001_000))

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/podsync/podsync/modules/cluster/config"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/syncpod/cgroup"
 )
 
@@ -44,9 +45,7 @@ func TestReservationsAreEnforced(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "config.yaml")
 		text := "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\ncontainerRuntimeEndpoint: unix:///critest.sock\n" +
 			"enforceNodeAllocatable: [pods, system-reserved]\nsystemReserved: {memory: 64Mi, pid: '100'}\nsystemReservedCgroup: " + group + "\n"
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(file, []byte(text), 0o600))
 		var err error
 		if a.kubelet, _, err = config.Load(config.Sources{File: file}); err != nil {
 			t.Fatal(err)

@@ -10,6 +10,8 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/client-go/tools/record"
 	kubelet "k8s.io/kubelet/config/v1beta1"
+
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // E5: the node's resolver configuration is read for each sandbox. While it cannot be read, the last one is used, and one
@@ -18,17 +20,12 @@ func TestE5_ResolverConfigurationIsReadAgain(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "resolv.conf")
 	write := func(text string) {
 		t.Helper()
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 	}
 	write("nameserver 192.0.2.1\n")
 	events := record.NewFakeRecorder(10)
 	k := &kubelet.KubeletConfiguration{ResolverConfig: &path, ClusterDNS: []string{"10.96.0.10"}, ClusterDomain: "cluster.local"}
-	r, err := newResolver(k, "n1", logr.Discard(), events)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := must.Get(newResolver(k, "n1", logr.Discard(), events))(t)
 	want := func(server string, told int) {
 		t.Helper()
 		d := r.dns()
@@ -44,18 +41,12 @@ func TestE5_ResolverConfigurationIsReadAgain(t *testing.T) {
 	want("192.0.2.2", 0)
 	write("nameserver 192.0.2.3\n" + strings.Repeat("#", maxResolvConf))
 	want("192.0.2.2", 1)
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(path))
 	want("192.0.2.2", 1)
 	write("nameserver 192.0.2.4\n")
 	want("192.0.2.4", 1)
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Mkdir(path, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(path))
+	must.Do(t, os.Mkdir(path, 0o700))
 	want("192.0.2.4", 2)
 	if event := <-events.Events; !strings.HasPrefix(event, "Warning CheckLimitsForResolvConf ") || !strings.Contains(event, "65536 bytes") {
 		t.Errorf("event %q", event)
@@ -72,17 +63,13 @@ func TestS8_ServersBehindTheLoopback(t *testing.T) {
 	r := &resolver{path: stub, behind: behind}
 	want := func(text string, servers ...string) {
 		t.Helper()
-		if err := os.WriteFile(stub, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(stub, []byte(text), 0o600))
 		if d, err := r.read(); err != nil || !slices.Equal(d.Servers, servers) || !slices.Equal(d.Searches, []string{"example.com"}) {
 			t.Errorf("%q: %+v, %v, want %v", text, d, err, servers)
 		}
 	}
 	want("nameserver 127.0.0.53\nsearch example.com\n", "127.0.0.53")
-	if err := os.WriteFile(behind, []byte("nameserver 192.0.2.1\nnameserver 192.0.2.2\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(behind, []byte("nameserver 192.0.2.1\nnameserver 192.0.2.2\n"), 0o600))
 	want("nameserver 127.0.0.53\nsearch example.com\n", "127.0.0.53", "192.0.2.1", "192.0.2.2")
 	want("nameserver 127.0.0.53\nnameserver 192.0.2.9\nsearch example.com\n", "127.0.0.53", "192.0.2.9")
 	want("search example.com\n")

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // startWithoutCluster starts a node with a root directory below dir, in its own process. The node exits because it has no
@@ -19,9 +21,7 @@ func startWithoutCluster(t *testing.T, dir string, maxOpenFiles int, attr *sysca
 	config := filepath.Join(dir, "config.yaml")
 	text := "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\ncontainerRuntimeEndpoint: unix:///nowhere\noomScoreAdj: 0\n" +
 		fmt.Sprintf("maxOpenFiles: %d\n", maxOpenFiles) + "failCgroupV1: false\nfailSwapOn: false\n"
-	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(config, []byte(text), 0o600))
 	args := []string{"--config=" + config, "--kubeconfig=" + filepath.Join(dir, "no-kubeconfig"), "--root-dir=" + filepath.Join(dir, "root"), "--hostname-override=n1", "--node-ip=127.0.0.1"}
 	cmd := exec.Command("/proc/self/exe")
 	cmd.Env = append(os.Environ(), nodeArgs+"="+strings.Join(args, "\n"))
@@ -39,10 +39,7 @@ func startWithoutCluster(t *testing.T, dir string, maxOpenFiles int, attr *sysca
 // mountsAt returns the lines of the mount table for a mount point.
 func mountsAt(t *testing.T, point string) (lines []string) {
 	t.Helper()
-	text, err := os.ReadFile("/proc/self/mountinfo")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("/proc/self/mountinfo"))(t)
 	for line := range strings.Lines(string(text)) {
 		if strings.Fields(line)[4] == point {
 			lines = append(lines, line)
@@ -54,17 +51,12 @@ func mountsAt(t *testing.T, point string) (lines []string) {
 // privateDir returns a directory in a private mount.
 func privateDir(t *testing.T) string {
 	t.Helper()
-	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := must.Get(filepath.EvalSymlinks(t.TempDir()))(t)
 	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, ""); err != nil {
 		t.Skipf("needs the right to mount: %v", err)
 	}
 	t.Cleanup(func() { _ = syscall.Unmount(dir, syscall.MNT_DETACH) })
-	if err := syscall.Mount("", dir, "", syscall.MS_PRIVATE, ""); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Mount("", dir, "", syscall.MS_PRIVATE, ""))
 	return dir
 }
 

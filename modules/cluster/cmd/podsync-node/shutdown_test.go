@@ -16,6 +16,7 @@ import (
 
 	"github.com/podsync/podsync/modules/systemd"
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/syncpod/cgroup"
 	"github.com/podsync/podsync/syncpod/shutdown"
 )
@@ -32,8 +33,7 @@ func TestPodsStopWhenTheMachineShutsDown(t *testing.T) {
 		a.stopPods(s.Context(), s.parts, shutdown.Policy{GracePeriod: 20 * time.Second})
 		s.wantShutDown("changed", "deleted", "same")
 		s.sleep(time.Second)
-		node, err := s.kube.CoreV1().Nodes().Get(s.Context(), "n1", metav1.GetOptions{})
-		s.must(err)
+		node := must.Get(s.kube.CoreV1().Nodes().Get(s.Context(), "n1", metav1.GetOptions{}))(s)
 		i := slices.IndexFunc(node.Status.Conditions, func(c v1.NodeCondition) bool { return c.Type == v1.NodeReady })
 		if i < 0 || node.Status.Conditions[i].Status != v1.ConditionFalse || node.Status.Conditions[i].Message != "node is shutting down" {
 			s.Errorf("the conditions of the node are %+v, want one that it is not ready", node.Status.Conditions)
@@ -74,10 +74,7 @@ func TestDelayOfAShutdown(t *testing.T) {
 	if err := a.delayShutdown(t.Context(), nil); err != nil {
 		t.Error(err)
 	}
-	var err error
-	if a.systemd, err = systemd.New(systemd.Config{Address: "unix:path=/nonexistent/bus"}); err != nil {
-		t.Fatal(err)
-	}
+	a.systemd = must.Get(systemd.New(systemd.Config{Address: "unix:path=/nonexistent/bus"}))(t)
 	a.kubelet.ShutdownGracePeriod = metav1.Duration{Duration: 30 * time.Second}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

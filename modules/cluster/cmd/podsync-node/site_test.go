@@ -35,6 +35,7 @@ import (
 	"github.com/podsync/podsync/modules/prometheus"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // TestMain runs the tests, or what a test needs in a process of its own.
@@ -179,7 +180,7 @@ func (s *site) run() {
 	client, err := cri.Dial(ctx, cri.Config{Endpoint: "unix:///critest.sock", Options: []grpc.DialOption{
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return s.conns.DialContext(ctx) }),
 	}})
-	s.must(err)
+	must.Do(s, err)
 	a := &agent{
 		options: options{root: s.root, name: "n1", ips: []netip.Addr{netip.MustParseAddr("10.0.0.1")}, checkpointKey: s.file("key", "0123456789abcdef0123456789abcdef")},
 		kube:    s.kube, runtime: client, podResources: newPodResourcesMetrics(),
@@ -187,14 +188,12 @@ func (s *site) run() {
 	}
 	text := kubeletConfiguration + "podLogsDir: " + filepath.Join(s.root, "logs", "pods") + "\n"
 	a.kubelet, _, err = config.Load(config.Sources{File: s.file("config.yaml", text)})
-	s.must(err)
-	a.metrics, err = prometheus.New(prometheus.Config{NodeName: a.name})
-	s.must(err)
+	must.Do(s, err)
+	a.metrics = must.Get(prometheus.New(prometheus.Config{NodeName: a.name}))(s)
 	if s.change != nil {
 		s.change(a)
 	}
-	s.parts, err = a.parts(ctx, &s.events)
-	s.must(err)
+	s.parts = must.Get(a.parts(ctx, &s.events))(s)
 	ended := make(chan error, 1)
 	go func() { ended <- together.Run(ctx, append(s.parts.registeredTasks(), s.parts.loop.Run)...) }()
 	s.off = sync.OnceFunc(func() {
@@ -202,23 +201,16 @@ func (s *site) run() {
 		if err := <-ended; err != nil {
 			s.Errorf("Run: %v", err)
 		}
-		s.must(client.Close())
+		must.Do(s, client.Close())
 	})
 	s.Cleanup(s.off)
-}
-
-func (s *site) must(err error) {
-	s.Helper()
-	if err != nil {
-		s.Fatal(err)
-	}
 }
 
 // file writes a file of the site.
 func (s *site) file(name, text string) (path string) {
 	s.Helper()
 	path = filepath.Join(s.root, name)
-	s.must(os.WriteFile(path, []byte(text), 0o600))
+	must.Do(s, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 
@@ -242,7 +234,7 @@ func podOf(name, image string) *v1.Pod {
 func (s *site) create(objects ...k8sruntime.Object) {
 	s.Helper()
 	for _, o := range objects {
-		s.must(s.kube.Tracker().Add(o))
+		must.Do(s, s.kube.Tracker().Add(o))
 	}
 }
 

@@ -10,6 +10,8 @@ import (
 	"google.golang.org/grpc"
 	tracing "k8s.io/component-base/tracing/api/v1"
 	kubelet "k8s.io/kubelet/config/v1beta1"
+
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // spans is a collector that records spans.
@@ -30,20 +32,14 @@ func (s spans) Export(_ context.Context, r *collectortrace.ExportTraceServiceReq
 }
 
 func TestSpansAreSent(t *testing.T) {
-	lis, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	lis := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	collector, server := spans{names: make(chan string, 10)}, grpc.NewServer()
 	collectortrace.RegisterTraceServiceServer(server, collector)
 	go server.Serve(lis)
 	defer server.Stop()
 	for rate, want := range map[int32]int{0: 0, 1_000_000: 1} {
 		c := &tracing.TracingConfiguration{Endpoint: new(lis.Addr().String()), SamplingRatePerMillion: &rate}
-		provider, err := tracerProvider(t.Context(), c, "n1")
-		if err != nil {
-			t.Fatal(err)
-		}
+		provider := must.Get(tracerProvider(t.Context(), c, "n1"))(t)
 		_, span := provider.Tracer("test").Start(t.Context(), "syncPod")
 		span.End()
 		if err := provider.Shutdown(t.Context()); err != nil {

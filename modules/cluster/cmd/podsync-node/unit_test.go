@@ -4,15 +4,14 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // TestUnitBoundsTheAgent: systemd limits the memory and the threads of the agent, restarts it when it is killed, and does
 // not kill the other processes of the unit.
 func TestUnitBoundsTheAgent(t *testing.T) {
-	text, err := os.ReadFile("podsync-node.service")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("podsync-node.service"))(t)
 	set := map[string]string{}
 	for line := range strings.Lines(string(text)) {
 		if name, value, ok := strings.Cut(strings.TrimSpace(line), "="); ok && !strings.HasPrefix(line, "#") {

@@ -16,6 +16,7 @@ import (
 	"github.com/podsync/podsync/modules/cluster/internal/fleet"
 	"github.com/podsync/podsync/modules/cluster/internal/tracked"
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // BenchmarkPods starts nodes with ten pods each on an API server in memory. The time and memory for each pod must not grow
@@ -33,21 +34,15 @@ func BenchmarkPods(b *testing.B) {
 }
 
 func runPods(b *testing.B, nodes, pods int) {
-	kube, err := kubernetes.NewForConfig(&rest.Config{Host: "http://fleet", Transport: &tracked.Server{Store: tracked.New(scheme.Scheme)}, QPS: -1})
-	if err != nil {
-		b.Fatal(err)
-	}
+	kube := must.Get(kubernetes.NewForConfig(&rest.Config{Host: "http://fleet", Transport: &tracked.Server{Store: tracked.New(scheme.Scheme)}, QPS: -1}))(b)
 	running, ran := map[types.UID]bool{}, make(chan struct{}) // calls of PodChanged never overlap
-	f, err := fleet.New(fleet.Config{Kube: kube, Dir: b.TempDir(), Runtime: critest.Config{JournalLimit: 1}, PodChanged: func(pod *v1.Pod, _ bool) {
+	f := must.Get(fleet.New(fleet.Config{Kube: kube, Dir: b.TempDir(), Runtime: critest.Config{JournalLimit: 1}, PodChanged: func(pod *v1.Pod, _ bool) {
 		if pod.Status.Phase == v1.PodRunning && !running[pod.UID] {
 			if running[pod.UID] = true; len(running) == pods {
 				close(ran)
 			}
 		}
-	}})
-	if err != nil {
-		b.Fatal(err)
-	}
+	}}))(b)
 	defer f.Close()
 	began := time.Now()
 	for i := range nodes {
@@ -60,12 +55,9 @@ func runPods(b *testing.B, nodes, pods int) {
 		}
 	}
 	for i := range pods {
-		_, err := kube.CoreV1().Pods("default").Create(b.Context(), &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("p%d", i)}, Spec: v1.PodSpec{
+		must.Get(kube.CoreV1().Pods("default").Create(b.Context(), &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("p%d", i)}, Spec: v1.PodSpec{
 			NodeName: fmt.Sprintf("n%d", i%nodes), Containers: []v1.Container{{Name: "app", Image: "nginx"}},
-		}}, metav1.CreateOptions{})
-		if err != nil {
-			b.Fatal(err)
-		}
+		}}, metav1.CreateOptions{}))(b)
 	}
 	<-ran
 	b.ReportMetric(float64(time.Since(began).Milliseconds())/float64(pods), "ms/pod")

@@ -25,6 +25,7 @@ import (
 	"github.com/podsync/podsync/modules/cluster/internal/fleet"
 	"github.com/podsync/podsync/modules/cluster/internal/tracked"
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // A site is a fleet on an API server in memory, with a binder and a controller that keeps a number of pods.
@@ -81,21 +82,12 @@ func (r *requestTimes) lastRequest() *http.Request {
 func onSite(t *testing.T, nodes, pods int, test func(s *site)) {
 	synctest.Test(t, func(t *testing.T) {
 		sent := &requestTimes{next: &tracked.Server{Store: tracked.New(scheme.Scheme)}}
-		kube, err := kubernetes.NewForConfig(&rest.Config{Host: "http://fleet", Transport: fleet.Transport(sent), QPS: -1})
-		if err != nil {
-			t.Fatal(err)
-		}
+		kube := must.Get(kubernetes.NewForConfig(&rest.Config{Host: "http://fleet", Transport: fleet.Transport(sent), QPS: -1}))(t)
 		s := &site{T: t, kube: kube, sent: sent}
-		s.Fleet, err = fleet.New(fleet.Config{
+		s.Fleet = must.Get(fleet.New(fleet.Config{
 			Kube: kube, Dir: t.TempDir(), PodChanged: func(*v1.Pod, bool) { s.reported.Add(1) }, Log: funcr.New(s.logged, funcr.Options{}),
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		b, err := binder.New(kube)
-		if err != nil {
-			t.Fatal(err)
-		}
+		}))(t)
+		b := must.Get(binder.New(kube))(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan struct{})
 		go func() { b.Run(ctx); ended <- struct{}{} }()
@@ -165,10 +157,7 @@ func (s *site) keep(ctx context.Context, pods int) {
 // pods returns the pods by the name of their node.
 func (s *site) pods() map[string][]v1.Pod {
 	s.Helper()
-	list, err := s.kube.CoreV1().Pods("default").List(s.Context(), metav1.ListOptions{})
-	if err != nil {
-		s.Fatal(err)
-	}
+	list := must.Get(s.kube.CoreV1().Pods("default").List(s.Context(), metav1.ListOptions{}))(s)
 	all := map[string][]v1.Pod{}
 	for _, pod := range list.Items {
 		all[pod.Spec.NodeName] = append(all[pod.Spec.NodeName], pod)

@@ -21,6 +21,7 @@ import (
 	"github.com/podsync/podsync/modules/cluster/internal/fleet"
 	"github.com/podsync/podsync/modules/cluster/internal/gate"
 	"github.com/podsync/podsync/modules/cluster/internal/tracked"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/syncpod/server"
 )
 
@@ -45,10 +46,7 @@ func TestHandler(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		f, err := fleet.New(fleet.Config{Kube: kube, Dir: t.TempDir(), Address: netip.MustParseAddr("192.0.2.1"), Port: 10250, Authenticator: badge("right"), Authorizer: badge("right")})
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := must.Get(fleet.New(fleet.Config{Kube: kube, Dir: t.TempDir(), Address: netip.MustParseAddr("192.0.2.1"), Port: 10250, Authenticator: badge("right"), Authorizer: badge("right")}))(t)
 		defer f.Close()
 		for _, name := range []string{"n1", "n2"} {
 			n, err := f.Add(fleet.Spec{Name: name})
@@ -58,12 +56,9 @@ func TestHandler(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, err = kube.CoreV1().Pods("default").Create(t.Context(), &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "on-" + name}, Spec: v1.PodSpec{
+			must.Get(kube.CoreV1().Pods("default").Create(t.Context(), &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "on-" + name}, Spec: v1.PodSpec{
 				NodeName: name, Containers: []v1.Container{{Name: "app", Image: "busybox", Command: []string{"sh", "-c", "echo I am on " + name + "; sleep 3600"}}},
-			}}, metav1.CreateOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			}}, metav1.CreateOptions{}))(t)
 		}
 		time.Sleep(time.Minute)
 		node, err := kube.CoreV1().Nodes().Get(t.Context(), "n2", metav1.GetOptions{})
@@ -110,10 +105,7 @@ func TestCloseLeavesNoMount(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		f, err := fleet.New(fleet.Config{Kube: kube, Dir: dir})
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := must.Get(fleet.New(fleet.Config{Kube: kube, Dir: dir}))(t)
 		n, err := f.Add(fleet.Spec{Name: "n1"})
 		if err == nil {
 			err = n.Start()

@@ -24,6 +24,7 @@ import (
 	"github.com/podsync/podsync/modules/cluster/internal/tracked"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/runtime/cri/critest/faults"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 const (
@@ -96,15 +97,10 @@ func TestSoak(t *testing.T) {
 func newSoak(t *testing.T) (s *soak, end func()) {
 	s = &soak{T: t, store: tracked.New(scheme.Scheme), dir: t.TempDir(), once: map[string]bool{}}
 	var err error
-	if s.kube, err = kubernetes.NewForConfig(&rest.Config{Host: "http://fleet", Transport: fleet.Transport(&tracked.Server{Store: s.store}), QPS: -1}); err != nil {
-		t.Fatal(err)
-	}
+	s.kube = must.Get(kubernetes.NewForConfig(&rest.Config{Host: "http://fleet", Transport: fleet.Transport(&tracked.Server{Store: s.store}), QPS: -1}))(t)
 	s.pods = s.kube.CoreV1().Pods(metav1.NamespaceDefault)
 	// The limit covers the processes of a round.
-	f, err := fleet.New(fleet.Config{Kube: s.kube, Dir: s.dir, Runtime: critest.Config{JournalLimit: 100}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(fleet.New(fleet.Config{Kube: s.kube, Dir: s.dir, Runtime: critest.Config{JournalLimit: 100}}))(t)
 	if s.node, err = f.Add(fleet.Spec{Name: "n1"}); err == nil {
 		err = s.node.Start()
 	}
@@ -129,9 +125,7 @@ func newSoak(t *testing.T) (s *soak, end func()) {
 func (s *soak) change(round int) {
 	s.Helper()
 	if round%2 == 0 {
-		if err := s.node.Runtime.Restart(faults.Restart{Down: 5 * time.Second}); err != nil {
-			s.Fatal(err)
-		}
+		must.Do(s, s.node.Runtime.Restart(faults.Restart{Down: 5 * time.Second}))
 	}
 	s.replaceJobs(round)
 	deployment := round % deployments
@@ -223,19 +217,14 @@ func (s *soak) replaceTroubled(round int) {
 func (s *soak) create(name string, spec v1.PodSpec) *v1.Pod {
 	s.Helper()
 	spec.NodeName, spec.TerminationGracePeriodSeconds = "n1", new(int64(5))
-	pod, err := s.pods.Create(s.Context(), &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec}, metav1.CreateOptions{})
-	if err != nil {
-		s.Fatal(err)
-	}
+	pod := must.Get(s.pods.Create(s.Context(), &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec}, metav1.CreateOptions{}))(s)
 	return pod
 }
 
 // delete deletes a pod, and waits until its object is removed.
 func (s *soak) delete(name string) {
 	s.Helper()
-	if err := s.pods.Delete(s.Context(), name, metav1.DeleteOptions{}); err != nil {
-		s.Fatal(err)
-	}
+	must.Do(s, s.pods.Delete(s.Context(), name, metav1.DeleteOptions{}))
 	s.await(name+" is removed", time.Minute, func() bool { return s.get(name) == nil })
 }
 
@@ -279,14 +268,9 @@ func (s *soak) fillEventCaches(f *fleet.Fleet) {
 func (s *soak) expireEvents() {
 	s.Helper()
 	events := s.kube.CoreV1().Events(metav1.NamespaceDefault)
-	list, err := events.List(s.Context(), metav1.ListOptions{})
-	if err != nil {
-		s.Fatal(err)
-	}
+	list := must.Get(events.List(s.Context(), metav1.ListOptions{}))(s)
 	for _, e := range list.Items {
-		if err := events.Delete(s.Context(), e.Name, metav1.DeleteOptions{}); err != nil {
-			s.Fatal(err)
-		}
+		must.Do(s, events.Delete(s.Context(), e.Name, metav1.DeleteOptions{}))
 	}
 }
 
@@ -317,10 +301,7 @@ func (s *soak) sample() []float64 {
 	s.Helper()
 	s.store.Compact() // otherwise the history of the API server would grow to its limit
 	synctest.Wait()
-	images, err := s.images.ListImages(s.Context(), &runtimeapi.ListImagesRequest{})
-	if err != nil {
-		s.Fatal(err)
-	}
+	images := must.Get(s.images.ListImages(s.Context(), &runtimeapi.ListImagesRequest{}))(s)
 	goroutines := runtime.NumGoroutine()
 	var m runtime.MemStats
 	runtime.GC()
@@ -333,14 +314,11 @@ func (s *soak) sample() []float64 {
 // image collector, so that the test removes the images, and the agent keeps their records.
 func (s *soak) files() (n int) {
 	s.Helper()
-	err := filepath.WalkDir(s.dir, func(path string, _ fs.DirEntry, err error) error {
+	must.Do(s, filepath.WalkDir(s.dir, func(path string, _ fs.DirEntry, err error) error {
 		if filepath.Base(filepath.Dir(path)) != "pulled" {
 			n++
 		}
 		return err
-	})
-	if err != nil {
-		s.Fatal(err)
-	}
+	}))
 	return n
 }

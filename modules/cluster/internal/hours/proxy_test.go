@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"google.golang.org/grpc/test/bufconn"
+
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // A network is an echo server behind a proxy.
@@ -49,10 +51,7 @@ func onNetwork(t *testing.T, test func(n *network)) {
 
 func (n *network) connect() net.Conn {
 	n.Helper()
-	conn, err := n.front.DialContext(n.Context())
-	if err != nil {
-		n.Fatal(err)
-	}
+	conn := must.Get(n.front.DialContext(n.Context()))(n)
 	n.Cleanup(func() { _ = conn.Close() })
 	return conn
 }

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podsync/podsync/modules/cluster/internal/resident"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // After its start the program has fewer pages of files in memory, and goes on.
@@ -55,23 +56,15 @@ func TestReleaseIsRefused(t *testing.T) {
 // programPages returns the address of the first pages of the program's file, and their flags in /proc/self/smaps.
 func programPages(t *testing.T) (start uintptr, flags []string) {
 	t.Helper()
-	file, err := os.Readlink("/proc/self/exe")
-	if err != nil {
-		t.Fatal(err)
-	}
-	f, err := os.Open("/proc/self/smaps")
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := must.Get(os.Readlink("/proc/self/exe"))(t)
+	f := must.Get(os.Open("/proc/self/smaps"))(t)
 	defer f.Close()
 	for lines := bufio.NewScanner(f); lines.Scan(); {
 		if text, ok := strings.CutPrefix(lines.Text(), "VmFlags:"); ok && start != 0 {
 			return start, strings.Fields(text)
 		}
 		if start == 0 && strings.HasSuffix(lines.Text(), " "+file) {
-			if _, err := fmt.Sscanf(lines.Text(), "%x-", &start); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(fmt.Sscanf(lines.Text(), "%x-", &start))(t)
 		}
 	}
 	t.Fatal("/proc/self/smaps does not have the program")
@@ -82,30 +75,20 @@ func programPages(t *testing.T) (start uintptr, flags []string) {
 func olderThan54(t *testing.T) bool {
 	t.Helper()
 	var name unix.Utsname
-	if err := unix.Uname(&name); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, unix.Uname(&name))
 	var major, minor int
-	if _, err := fmt.Sscanf(unix.ByteSliceToString(name.Release[:]), "%d.%d", &major, &minor); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(fmt.Sscanf(unix.ByteSliceToString(name.Release[:]), "%d.%d", &major, &minor))(t)
 	return major < 5 || major == 5 && minor < 4
 }
 
 // filePages returns RssFile of this process in kB.
 func filePages(t *testing.T) int {
 	t.Helper()
-	f, err := os.Open("/proc/self/status")
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(os.Open("/proc/self/status"))(t)
 	defer f.Close()
 	for lines := bufio.NewScanner(f); lines.Scan(); {
 		if text, ok := strings.CutPrefix(lines.Text(), "RssFile:"); ok {
-			n, err := strconv.Atoi(strings.TrimSuffix(strings.TrimSpace(text), " kB"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			n := must.Get(strconv.Atoi(strings.TrimSuffix(strings.TrimSpace(text), " kB")))(t)
 			return n
 		}
 	}

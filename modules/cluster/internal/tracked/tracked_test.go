@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/podsync/podsync/modules/cluster/internal/tracked"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // A bench is a test with a client of a Store.
@@ -28,29 +29,20 @@ type bench struct {
 
 func onBench(t *testing.T, test func(b *bench)) {
 	synctest.Test(t, func(t *testing.T) {
-		kube, err := kubernetes.NewForConfig(&rest.Config{Host: "http://test", Transport: &tracked.Server{Store: tracked.New(scheme.Scheme)}, QPS: -1})
-		if err != nil {
-			t.Fatal(err)
-		}
+		kube := must.Get(kubernetes.NewForConfig(&rest.Config{Host: "http://test", Transport: &tracked.Server{Store: tracked.New(scheme.Scheme)}, QPS: -1}))(t)
 		test(&bench{t, kube.CoreV1().Pods("default"), kube})
 	})
 }
 
 func (b *bench) make(name, node string) *v1.Pod {
 	b.Helper()
-	pod, err := b.Create(b.Context(), &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1.PodSpec{NodeName: node, Containers: []v1.Container{{Name: "c", Image: "i"}}}}, metav1.CreateOptions{})
-	if err != nil {
-		b.Fatal(err)
-	}
+	pod := must.Get(b.Create(b.Context(), &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1.PodSpec{NodeName: node, Containers: []v1.Container{{Name: "c", Image: "i"}}}}, metav1.CreateOptions{}))(b)
 	return pod
 }
 
 func (b *bench) watch(o metav1.ListOptions) watch.Interface {
 	b.Helper()
-	w, err := b.PodInterface.Watch(b.Context(), o)
-	if err != nil {
-		b.Fatal(err)
-	}
+	w := must.Get(b.PodInterface.Watch(b.Context(), o))(b)
 	b.Cleanup(w.Stop)
 	return w
 }
@@ -78,10 +70,7 @@ func (b *bench) want(w watch.Interface, want ...string) {
 // A watch receives the events of selected objects. When an object is no longer selected, the watch receives its deletion.
 func TestWatchesSelect(t *testing.T) {
 	onBench(t, func(b *bench) {
-		list, err := b.List(b.Context(), metav1.ListOptions{})
-		if err != nil {
-			b.Fatal(err)
-		}
+		list := must.Get(b.List(b.Context(), metav1.ListOptions{}))(b)
 		from := func(selector string) metav1.ListOptions {
 			return metav1.ListOptions{FieldSelector: selector, ResourceVersion: list.ResourceVersion}
 		}
@@ -90,9 +79,7 @@ func TestWatchesSelect(t *testing.T) {
 		b.make("b", "n2")
 		b.make("c", "")
 		binding := &v1.Binding{ObjectMeta: metav1.ObjectMeta{Name: "c"}, Target: v1.ObjectReference{Name: "n1"}}
-		if err := b.Bind(b.Context(), binding, metav1.CreateOptions{}); err != nil {
-			b.Fatal(err)
-		}
+		must.Do(b, b.Bind(b.Context(), binding, metav1.CreateOptions{}))
 		b.want(here, "ADDED a", "ADDED c")
 		b.want(named, "ADDED b")
 		b.want(waiting, "ADDED c", "DELETED c")
@@ -106,17 +93,12 @@ func TestWatchesSelect(t *testing.T) {
 func TestNothingIsLostBetweenListAndWatch(t *testing.T) {
 	onBench(t, func(b *bench) {
 		b.make("a", "n1")
-		list, err := b.List(b.Context(), metav1.ListOptions{})
-		if err != nil {
-			b.Fatal(err)
-		}
+		list := must.Get(b.List(b.Context(), metav1.ListOptions{}))(b)
 		b.make("b", "n1")
 		b.want(b.watch(metav1.ListOptions{ResourceVersion: list.ResourceVersion}), "ADDED b")
 		for i := range 2 * 2048 {
 			patch := fmt.Appendf(nil, `{"metadata":{"labels":{"n":"%d"}}}`, i)
-			if _, err := b.Patch(b.Context(), "a", types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
-				b.Fatal(err)
-			}
+			must.Get(b.Patch(b.Context(), "a", types.MergePatchType, patch, metav1.PatchOptions{}))(b)
 		}
 		if _, err := b.PodInterface.Watch(b.Context(), metav1.ListOptions{ResourceVersion: list.ResourceVersion}); !apierrors.IsResourceExpired(err) {
 			b.Errorf("a watch from version %s: %v, want that it is too old", list.ResourceVersion, err)
@@ -143,18 +125,14 @@ func TestDeletionHasAGracePeriod(t *testing.T) {
 		b.make("waits", "")
 		pod := b.make("runs", "n1")
 		for _, name := range []string{"waits", "runs"} {
-			if err := b.Delete(b.Context(), name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(20))}); err != nil {
-				b.Fatal(err)
-			}
+			must.Do(b, b.Delete(b.Context(), name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(20))}))
 		}
 		if _, err := b.Get(b.Context(), "waits", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 			b.Errorf("a pod on no node: %v, want that it is gone", err)
 		}
 		b.grace("runs", 20)
 		for _, grace := range []int64{30, 5} {
-			if err := b.Delete(b.Context(), "runs", metav1.DeleteOptions{GracePeriodSeconds: &grace}); err != nil {
-				b.Fatal(err)
-			}
+			must.Do(b, b.Delete(b.Context(), "runs", metav1.DeleteOptions{GracePeriodSeconds: &grace}))
 			b.grace("runs", min(grace, 20))
 		}
 		wrong := metav1.DeleteOptions{GracePeriodSeconds: new(int64(0)), Preconditions: metav1.NewUIDPreconditions("other")}
@@ -162,9 +140,7 @@ func TestDeletionHasAGracePeriod(t *testing.T) {
 			b.Errorf("deletion of another UID: %v, want a conflict", err)
 		}
 		right := metav1.DeleteOptions{GracePeriodSeconds: new(int64(0)), Preconditions: metav1.NewUIDPreconditions(string(pod.UID))}
-		if err := b.Delete(b.Context(), "runs", right); err != nil {
-			b.Fatal(err)
-		}
+		must.Do(b, b.Delete(b.Context(), "runs", right))
 		if _, err := b.Get(b.Context(), "runs", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 			b.Errorf("after the node has ended it: %v, want that it is gone", err)
 		}
@@ -173,10 +149,7 @@ func TestDeletionHasAGracePeriod(t *testing.T) {
 
 func (b *bench) grace(name string, want int64) {
 	b.Helper()
-	pod, err := b.Get(b.Context(), name, metav1.GetOptions{})
-	if err != nil {
-		b.Fatal(err)
-	}
+	pod := must.Get(b.Get(b.Context(), name, metav1.GetOptions{}))(b)
 	if got := *pod.DeletionGracePeriodSeconds; got != want || time.Until(pod.DeletionTimestamp.Time) > time.Duration(want)*time.Second {
 		b.Errorf("the grace period is %d s until %v, want %d s", got, pod.DeletionTimestamp, want)
 	}
@@ -186,20 +159,14 @@ func (b *bench) grace(name string, want int64) {
 func TestFinalizers(t *testing.T) {
 	onBench(t, func(b *bench) {
 		maps := b.kube.CoreV1().ConfigMaps("default")
-		if _, err := maps.Create(b.Context(), &v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "m", Finalizers: []string{"x/y"}}}, metav1.CreateOptions{}); err != nil {
-			b.Fatal(err)
-		}
-		if err := maps.Delete(b.Context(), "m", metav1.DeleteOptions{}); err != nil {
-			b.Fatal(err)
-		}
+		must.Get(maps.Create(b.Context(), &v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "m", Finalizers: []string{"x/y"}}}, metav1.CreateOptions{}))(b)
+		must.Do(b, maps.Delete(b.Context(), "m", metav1.DeleteOptions{}))
 		m, err := maps.Get(b.Context(), "m", metav1.GetOptions{})
 		if err != nil || m.DeletionTimestamp == nil {
 			b.Fatalf("%v, %v, want it to wait for its finalizer", m, err)
 		}
 		m.Finalizers = nil
-		if _, err := maps.Update(b.Context(), m, metav1.UpdateOptions{}); err != nil {
-			b.Fatal(err)
-		}
+		must.Get(maps.Update(b.Context(), m, metav1.UpdateOptions{}))(b)
 		if _, err := maps.Get(b.Context(), "m", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 			b.Errorf("without its finalizer: %v, want that it is gone", err)
 		}
