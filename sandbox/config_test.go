@@ -19,8 +19,7 @@ import (
 
 func mustConfig(t *testing.T, in sandbox.Input) *runtimeapi.PodSandboxConfig {
 	t.Helper()
-	config := must.Get(sandbox.GeneratePodSandboxConfig(in))(t)
-	return config
+	return must.Get(sandbox.GeneratePodSandboxConfig(in))(t)
 }
 
 func TestConfigErrorsNameTheField(t *testing.T) {
@@ -309,8 +308,7 @@ func TestConfigIsDeterministic(t *testing.T) {
 
 func encoded(t *testing.T, m proto.Message) []byte {
 	t.Helper()
-	b := must.Get(proto.MarshalOptions{Deterministic: true}.Marshal(m))(t)
-	return b
+	return must.Get(proto.MarshalOptions{Deterministic: true}.Marshal(m))(t)
 }
 
 // Neither the creation of the message nor a change of it modifies the input.

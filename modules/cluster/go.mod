@@ -10,7 +10,6 @@ require (
 	github.com/podsync/podsync/modules/devices v0.1.0
 	github.com/podsync/podsync/modules/prometheus v0.1.0
 	github.com/podsync/podsync/modules/systemd v0.1.0
-	golang.org/x/sys v0.48.0
 	google.golang.org/grpc v1.85.0
 	k8s.io/api v0.37.2
 	k8s.io/apimachinery v0.37.2
@@ -26,6 +25,7 @@ require (
 require (
 	github.com/coreos/go-systemd/v22 v22.7.0 // indirect
 	github.com/godbus/dbus/v5 v5.2.4 // indirect
+	golang.org/x/sys v0.48.0 // indirect
 	mvdan.cc/sh/v3 v3.14.1 // indirect
 )
 

@@ -166,15 +166,11 @@ func (m *machine) run() {
 		Client: cri.NewClient(conn), Sources: []source.Source{m.pods}, Root: m.root, NoEviction: true,
 		Sync: syncpod.Config{Extensions: syncpod.Extensions{Volumes: m.m}, Node: syncpod.Node{LogsRoot: filepath.Join(m.root, "logs")}, RuntimeName: "critest"},
 	}))(m.t)
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- agent.Run(ctx) }()
+	end := must.Run(m.t, agent.Run)
 	m.endAgent = func() {
 		m.endAgent = nil
-		cancel()
-		if err := errors.Join(<-ended, conn.Close()); err != nil {
-			m.t.Error(err)
-		}
+		end()
+		must.Do(m.t, conn.Close())
 	}
 	m.want()
 }

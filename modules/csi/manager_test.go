@@ -25,6 +25,7 @@ import (
 	"github.com/podsync/podsync/modules/csi"
 	"github.com/podsync/podsync/modules/csi/csitest"
 	"github.com/podsync/podsync/runtime/cri/critest/must"
+	"github.com/podsync/podsync/runtime/cri/critest/podtest"
 	podvolume "github.com/podsync/podsync/syncpod/volume"
 )
 
@@ -135,10 +136,8 @@ func claim(name, volume string) *v1.PersistentVolumeClaim {
 
 // podWith returns a pod with one volume.
 func podWith(uid string, source v1.VolumeSource) *v1.Pod {
-	return &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: uid, Namespace: "ns", UID: types.UID(uid)}, Spec: v1.PodSpec{
-		ServiceAccountName: "robot", Volumes: []v1.Volume{{Name: "vol", VolumeSource: source}},
-		Containers: []v1.Container{{Name: "app", VolumeMounts: []v1.VolumeMount{{Name: "vol", MountPath: "/data"}}}},
-	}}
+	return podtest.Pod(uid, podtest.UID(types.UID(uid)), podtest.Namespace("ns"), podtest.Volume("vol", source), podtest.Container("app", podtest.VolumeMount("vol", "/data")),
+		func(p *v1.Pod) { p.Spec.ServiceAccountName = "robot" })
 }
 
 func podOf(uid, claim string) *v1.Pod {

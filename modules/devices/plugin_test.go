@@ -69,16 +69,7 @@ func (r *rig) start() {
 
 func (r *rig) run() {
 	r.t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- r.Run(ctx) }()
-	r.end = sync.OnceFunc(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			r.t.Error(err)
-		}
-	})
-	r.t.Cleanup(r.end)
+	r.end = must.Run(r.t, r.Run)
 	eventually(r.t, "the manager's socket is there", func() bool {
 		conn, err := net.Dial("unix", filepath.Join(r.dir, socketName))
 		return err == nil && conn.Close() == nil

@@ -151,9 +151,7 @@ func TestAStopThatTakesItsGraceSucceeds(t *testing.T) {
 			time.Sleep(time.Duration(r.Timeout) * time.Second)
 			return nil
 		}
-		if _, err := c.StopContainer(t.Context(), &runtimeapi.StopContainerRequest{Timeout: 600}); err != nil {
-			t.Error(err)
-		}
+		must.Get(c.StopContainer(t.Context(), &runtimeapi.StopContainerRequest{Timeout: 600}))(t)
 	})
 }
 
@@ -225,9 +223,7 @@ func TestDialReachesASlowRuntime(t *testing.T) {
 			conn, err := s.dial(ctx)
 			return &slowConn{conn, time.Now().Add(3 * maxReconnect)}, err
 		}}))(t)
-		if err := c.Close(); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, c.Close())
 	})
 }
 

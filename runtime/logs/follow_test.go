@@ -141,9 +141,7 @@ func TestFollow(t *testing.T) {
 	f.print(500)
 	f.end <- nil
 	f.want(21, 521) // all lines that were in the log when it ended
-	if err := f.over(); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, f.over())
 	if r.watches.watcher != nil || len(r.watches.dirs) > 0 {
 		t.Error("a watch is left")
 	}
@@ -159,9 +157,7 @@ func TestFollowWaitsForTheEndOfAnEntry(t *testing.T) {
 	}
 	f.want(1, 2)
 	f.end <- nil
-	if err := f.over(); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, f.over())
 }
 
 func TestFollowOverRotation(t *testing.T) {
@@ -184,9 +180,7 @@ func TestFollowOverRotation(t *testing.T) {
 	f.print(1)
 	f.end <- nil
 	f.want(n, n+1)
-	if err := f.over(); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, f.over())
 }
 
 // gate blocks a follower's output for a while.
@@ -280,9 +274,7 @@ func TestManyFollowers(t *testing.T) {
 		f.end <- nil
 	}
 	for _, f := range all {
-		if err := f.over(); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, f.over())
 	}
 	if r.watches.watcher != nil {
 		t.Error("a watch is left")
@@ -318,7 +310,5 @@ func TestReadNeedsNoFollower(t *testing.T) {
 	writeFile(t, path, []byte(numbered(1)))
 	var r Reader
 	ended := func(context.Context) error { t.Error("asked for the end"); return nil }
-	if err := r.Read(t.Context(), Log{Path: path, Ended: ended}, nil, io.Discard, nil); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, r.Read(t.Context(), Log{Path: path, Ended: ended}, nil, io.Discard, nil))
 }

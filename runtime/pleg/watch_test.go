@@ -382,9 +382,7 @@ func TestListsFollowChanges(t *testing.T) {
 		time.Sleep(quietRelist)
 		w.heard()
 		next := n.Start("u", "app", 1, "sleep 1")
-		if _, err := w.GetNewerThan(t.Context(), "u", time.Now()); err != nil {
-			t.Error(err)
-		}
+		must.Get(w.GetNewerThan(t.Context(), "u", time.Now()))(t)
 		time.Sleep(time.Second + time.Second/2)
 		if got, want := w.heardOf("u"), "sandbox ready, app/1 exited 0, app/0 exited 1"; len(got) != 1 || got[0] != want {
 			t.Errorf("reported %q soon after %s ended, want %q", got, next, want)

@@ -24,8 +24,7 @@ import (
 
 func newTestReader(t *testing.T, n Runtime, o cri.Owner) *Reader {
 	t.Helper()
-	r := must.Get(New(Config{Runtime: n, RuntimeName: "fake", Owner: o}))(t)
-	return r
+	return must.Get(New(Config{Runtime: n, RuntimeName: "fake", Owner: o}))(t)
 }
 
 // read reads a pod and compares the calls this took.

@@ -41,8 +41,7 @@ func newNode(t *testing.T, model critest.Model) *node {
 
 func (n *node) newRunner(o cri.Owner) *run.Runner {
 	n.Helper()
-	r := must.Get(run.New(run.Config{Runtime: n.Client, Owner: o}))(n)
-	return r
+	return must.Get(run.New(run.Config{Runtime: n.Client, Owner: o}))(n)
 }
 
 // ready returns the attempts of the ready sandboxes.
@@ -84,9 +83,7 @@ func (n *node) onlyReady(c run.Created) {
 
 func (n *node) resolve(keep string) {
 	n.Helper()
-	if err := n.runner.Resolve(n.Context(), "u", keep); err != nil {
-		n.Error(err)
-	}
+	must.Do(n, n.runner.Resolve(n.Context(), "u", keep))
 }
 
 // looksFirst checks S1 (b): between a failed RunPodSandbox and the next one,

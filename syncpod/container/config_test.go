@@ -39,8 +39,7 @@ func of(c v1.Container) container.Input {
 
 func mustConfig(t *testing.T, in container.Input) *runtimeapi.ContainerConfig {
 	t.Helper()
-	config := must.Get(container.GenerateContainerConfig(in))(t)
-	return config
+	return must.Get(container.GenerateContainerConfig(in))(t)
 }
 
 func TestConfigErrorsNameTheField(t *testing.T) {

@@ -9,34 +9,21 @@ import (
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/cri/critest/podtest"
 )
 
 // systemCritical is the least priority of a critical pod.
 const systemCritical = 2_000_000_000
 
-// amounts parses a list such as "cpu=2 memory=1Gi".
-func amounts(text string) v1.ResourceList {
-	list := v1.ResourceList{}
-	for _, field := range strings.Fields(text) {
-		name, q, _ := strings.Cut(field, "=")
-		list[v1.ResourceName(name)] = resource.MustParse(q)
-	}
-	return list
-}
-
 // asking returns a pod of the class in the first letter of its name: best effort, burstable or guaranteed.
 func asking(name, requests string, priority int32) *v1.Pod {
-	c := v1.Container{Name: "app", Resources: v1.ResourceRequirements{Requests: amounts(requests)}}
+	limits := ""
 	if strings.HasPrefix(name, "g") {
-		c.Resources.Limits = c.Resources.Requests
+		limits = requests
 	}
-	pod := &v1.Pod{Spec: v1.PodSpec{Priority: &priority, Containers: []v1.Container{c}}}
-	pod.Name, pod.UID = name, types.UID(name)
-	return pod
+	return podtest.Pod(name, podtest.Priority(priority), podtest.Container("app", podtest.Requests(requests), podtest.Limits(limits)))
 }
 
 func TestPreempt(t *testing.T) {
@@ -65,7 +52,7 @@ func TestPreempt(t *testing.T) {
 		{"critical pods of a lower priority do not", systemCritical + 1000, []*v1.Pod{asking("u1", "cpu=9", systemCritical)}, "cpu=1", "u1", false},
 		{"thousandths of a CPU", systemCritical, []*v1.Pod{asking("u1", "cpu=400m", 0), asking("u2", "cpu=500m", 0)}, "cpu=450m", "u2", false},
 	} {
-		stop, ok := Preempt(asking("critical", "", tc.priority), tc.others, amounts(tc.missing))
+		stop, ok := Preempt(asking("critical", "", tc.priority), tc.others, podtest.Resources(tc.missing))
 		if got := namesOf(stop); got != tc.want || ok == tc.not {
 			t.Errorf("%s: %q, %v; want %q, %v", tc.name, got, ok, tc.want, !tc.not)
 		}
@@ -84,7 +71,7 @@ func namesOf(pods []*v1.Pod) string {
 func TestPreemptForStaticPod(t *testing.T) {
 	static := asking("static", "", 0)
 	static.Spec.Priority, static.Annotations = nil, map[string]string{runtime.AnnotationConfigSource: "file"}
-	if stop, ok := Preempt(static, []*v1.Pod{asking("u1", "cpu=1", 0)}, amounts("cpu=1")); namesOf(stop) != "u1" || !ok {
+	if stop, ok := Preempt(static, []*v1.Pod{asking("u1", "cpu=1", 0)}, podtest.Resources("cpu=1")); namesOf(stop) != "u1" || !ok {
 		t.Errorf("%q, %v; want u1", namesOf(stop), ok)
 	}
 }
@@ -102,7 +89,7 @@ func TestPreemptFreesEnough(t *testing.T) {
 			}
 			others = append(others, asking(string("bug"[random.IntN(3)])+fmt.Sprint(i), requests, int32(random.IntN(2))*systemCritical))
 		}
-		missing := amounts(fmt.Sprintf("cpu=%dm memory=%d pods=%d", random.IntN(4000), random.IntN(4000), random.IntN(3)))
+		missing := podtest.Resources(fmt.Sprintf("cpu=%dm memory=%d pods=%d", random.IntN(4000), random.IntN(4000), random.IntN(3)))
 		given := namesOf(others)
 		stop, ok := Preempt(asking("critical", "", systemCritical), others, missing)
 		if namesOf(others) != given {

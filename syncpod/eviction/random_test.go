@@ -17,8 +17,7 @@ import (
 
 func mustParse(t *testing.T, text string) resource.Quantity {
 	t.Helper()
-	q := must.Get(resource.ParseQuantity(text))(t)
-	return q
+	return must.Get(resource.ParseQuantity(text))(t)
 }
 
 // TestInvariants decides on random nodes, whose readings appear and disappear, are wrong or

@@ -11,8 +11,7 @@ import (
 
 func rulesOf(t *testing.T, p Policy) Rules {
 	t.Helper()
-	r := must.Get(ParsePolicy(p))(t)
-	return r
+	return must.Get(ParsePolicy(p))(t)
 }
 
 func TestPolicyDefaults(t *testing.T) {

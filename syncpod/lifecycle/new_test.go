@@ -75,17 +75,11 @@ func TestStopperWithDefaults(t *testing.T) {
 		}
 		marks := new(Marks)
 		one := Container{Pod: pod, Status: status.Latest("app"), Memory: marks}
-		if err := s.KillContainer(t.Context(), one); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, s.KillContainer(t.Context(), one))
 		want("exec bye in a", "stop a within 7s")
-		if err := s.KillPod(t.Context(), Pod{Spec: pod, Status: status, Memory: marks}); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, s.KillPod(t.Context(), Pod{Spec: pod, Status: status, Memory: marks}))
 		want("stop a within 7s", "stop sandbox s0")
-		if err := s.KillPod(t.Context(), Pod{Spec: pod, Status: status}); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, s.KillPod(t.Context(), Pod{Spec: pod, Status: status}))
 		want("exec bye in a", "stop a within 7s", "stop sandbox s0")
 		if s.KillContainer(t.Context(), Container{}) == nil || s.KillPod(t.Context(), Pod{}) == nil {
 			t.Error("a missing Status is not reported")

@@ -16,12 +16,12 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	v1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	k8sruntime "k8s.io/apimachinery/pkg/runtime"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podsync/podsync/actions"
 	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/cri/critest/podtest"
 	"github.com/podsync/podsync/syncpod/lifecycle/handler"
 	"github.com/podsync/podsync/syncpod/memory"
 )
@@ -278,14 +278,8 @@ type ends map[string]func(context.Context, int) error
 // testPod has the containers app and b, and the sidecars s0 and s1. With hooks, they have preStop
 // handlers.
 func testPod(hooked ...string) *v1.Pod {
-	always := v1.ContainerRestartPolicyAlways
-	pod := &v1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web", UID: "u"},
-		Spec: v1.PodSpec{
-			InitContainers: []v1.Container{{Name: "s0", RestartPolicy: &always}, {Name: "s1", RestartPolicy: &always}},
-			Containers:     []v1.Container{{Name: "app"}, {Name: "b"}},
-		},
-	}
+	pod := podtest.Pod("web", podtest.UID("u"), podtest.Namespace("ns"), podtest.InitContainer("s0", podtest.Sidecar), podtest.InitContainer("s1", podtest.Sidecar),
+		podtest.Container("app"), podtest.Container("b"))
 	for _, list := range [][]v1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
 		for i := range list {
 			if slices.Contains(hooked, list[i].Name) {

@@ -12,10 +12,9 @@ import (
 
 	"google.golang.org/grpc"
 	v1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/podsync/podsync/runtime/cri/critest/podtest"
 	"github.com/podsync/podsync/syncpod/server"
 )
 
@@ -64,12 +63,9 @@ func TestAnswersThatAreNotReadAreBounded(t *testing.T) {
 		c.Authenticator, c.Metrics, c.Timeline, c.Configz = named{}, large, large, strings.Repeat("x", size)
 	})
 	for i := range 20 {
-		n.set(&v1.Pod{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprint("pod", i), UID: types.UID(fmt.Sprint(i))},
-			Spec: v1.PodSpec{Containers: []v1.Container{{Name: "app", Image: "registry.test/app:1", Command: []string{"sleep", "infinity"}, Env: []v1.EnvVar{
-				{Name: "A", Value: strings.Repeat("x", 105<<10)}, {Name: "B", Value: strings.Repeat("x", 105<<10)},
-			}}}},
-		}, isRunning)
+		n.set(podtest.Pod(fmt.Sprint("pod", i), podtest.Container("app", podtest.Script("sleep infinity"), func(c *v1.Container) {
+			c.Env = []v1.EnvVar{{Name: "A", Value: strings.Repeat("x", 105<<10)}, {Name: "B", Value: strings.Repeat("x", 105<<10)}}
+		})), isRunning)
 	}
 	before, _ := inUse()
 	for _, path := range []string{"/pods", "/metrics", "/timeline", "/configz"} {

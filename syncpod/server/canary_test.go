@@ -116,8 +116,7 @@ func (chattyDevices) Release(context.Context, types.UID) error { return nil }
 
 func canaryDevices(t *testing.T, dir string) syncpod.Devices {
 	t.Helper()
-	keeper := must.Get(device.New(device.Config{State: filepath.Join(dir, "devices"), Allocator: chattyDevices{}}))(t)
-	return keeper
+	return must.Get(device.New(device.Config{State: filepath.Join(dir, "devices"), Allocator: chattyDevices{}}))(t)
 }
 
 // canaryPlugin is a plugin for credentials, whose script can read files with the canary and with a response that has it.
@@ -136,8 +135,7 @@ func canaryPlugin(t *testing.T, script func(dir string) string) syncpod.PullSecr
 	} {
 		must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o700))
 	}
-	provider := must.Get(credentialprovider.New(credentialprovider.Config{File: filepath.Join(dir, "config"), BinDir: dir, Env: []string{"PATH=" + os.Getenv("PATH")}}))(t)
-	return provider
+	return must.Get(credentialprovider.New(credentialprovider.Config{File: filepath.Join(dir, "config"), BinDir: dir, Env: []string{"PATH=" + os.Getenv("PATH")}}))(t)
 }
 
 // The value of a Secret goes through each path that fails, and is found nowhere afterwards.
@@ -236,13 +234,7 @@ func TestCanaryIsFoundNowhere(t *testing.T) {
 				history.Observe(&config)
 				a := must.Get(agent.New(config))(t)
 				s := must.Get(server.New(server.Config{Agent: a, Client: client, Timeline: history, Stats: a.Stats(), Log: logger, Authenticator: &asked{user: true, allow: true}, Authorizer: &asked{user: true, allow: true}}))(t)
-				ctx, cancel := context.WithCancel(context.Background())
-				ended := make(chan error, 1)
-				go func() { ended <- a.Run(ctx) }()
-				defer func() {
-					cancel()
-					<-ended
-				}()
+				stop := must.Run(t, a.Run)
 
 				pod := &v1.Pod{
 					ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "default", UID: "u"},
@@ -293,8 +285,7 @@ func TestCanaryIsFoundNowhere(t *testing.T) {
 						t.Errorf("%s was not called", call)
 					}
 				}
-				cancel()
-				ended <- <-ended
+				stop()
 				mu.Lock()
 				defer mu.Unlock()
 				where["log"], where["events"] = log.String(), events.String()

@@ -163,9 +163,7 @@ func (n *node) executeAll(t *testing.T) {
 		go func() { failed <- n.execute(i) }()
 	}
 	for range execs {
-		if err := <-failed; err != nil {
-			t.Error(err)
-		}
+		must.Do(t, <-failed)
 	}
 }
 

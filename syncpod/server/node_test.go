@@ -16,7 +16,6 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	v1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
@@ -25,6 +24,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/runtime/cri/critest/faults"
 	"github.com/podsync/podsync/runtime/cri/critest/must"
+	"github.com/podsync/podsync/runtime/cri/critest/podtest"
 	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/server"
@@ -110,19 +110,13 @@ func newNode(t testing.TB, change func(*server.Config)) *node {
 		n.handler.ServeHTTP(w, r)
 	}))
 	n.url = web.URL
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- n.agent.Run(ctx) }()
+	must.Run(t, n.agent.Run)
 	t.Cleanup(func() {
 		web.CloseClientConnections()
 		web.Close()
 		left := time.AfterFunc(patience, func() { panic("a request is left whose caller has gone") })
 		asking.Wait()
 		left.Stop()
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
 	})
 	return n
 }
@@ -144,13 +138,8 @@ func (n *node) run(name, script string, is func(v1.PodStatus) bool) *v1.Pod {
 // runIn does so in a namespace.
 func (n *node) runIn(namespace, name, script string, is func(v1.PodStatus) bool) *v1.Pod {
 	n.Helper()
-	pod := &v1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID("uid-of-" + name)},
-		Spec: v1.PodSpec{RestartPolicy: v1.RestartPolicyNever, Containers: []v1.Container{{
-			Name: "app", Image: "registry.test/app:1", Command: []string{"sh", "-c", script},
-		}}},
-	}
-	return n.set(pod, is)
+	return n.set(podtest.Pod(name, podtest.Namespace(namespace), podtest.UID(types.UID("uid-of-"+name)), podtest.RestartPolicy(v1.RestartPolicyNever),
+		podtest.Container("app", podtest.Script(script))), is)
 }
 
 func (n *node) set(pod *v1.Pod, is func(v1.PodStatus) bool) *v1.Pod {

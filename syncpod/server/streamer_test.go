@@ -104,16 +104,12 @@ func TestStreamsOfAnOwnBackend(t *testing.T) {
 			continue
 		}
 		far := streaming.conn(t)
-		if _, err := io.WriteString(conn, "ping"); err != nil {
-			t.Error(err)
-		}
+		must.Get(io.WriteString(conn, "ping"))(t)
 		got := make([]byte, 4)
 		if _, err := io.ReadFull(far, got); err != nil || string(got) != "ping" {
 			t.Errorf("%s: the backend got %q, %v", path, got, err)
 		}
-		if _, err := io.WriteString(far, "pong"); err != nil {
-			t.Error(err)
-		}
+		must.Get(io.WriteString(far, "pong"))(t)
 		if _, err := io.ReadFull(reader, got); err != nil || string(got) != "pong" {
 			t.Errorf("%s: the caller got %q, %v", path, got, err)
 		}

@@ -73,9 +73,7 @@ func TestServeUnixRefusesOtherUsers(t *testing.T) {
 			agent := &countedAgent{}
 			s := must.Get(New(Config{Agent: agent, Client: new(cri.Client)}))(t)
 			socket := filepath.Join(dir, "s")
-			ctx, cancel := context.WithCancel(t.Context())
-			ended := make(chan error, 1)
-			go func() { ended <- s.ServeUnix(ctx, socket, uids...) }()
+			must.Run(t, func(ctx context.Context) error { return s.ServeUnix(ctx, socket, uids...) })
 			for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
 				if got, err := over(socket, "/pods"); err == nil && strings.HasPrefix(got, "200 ") {
 					break
@@ -99,10 +97,6 @@ func TestServeUnixRefusesOtherUsers(t *testing.T) {
 			}
 			if asked := agent.asked.Load() - before; int(asked) != len(uids) {
 				t.Errorf("the agent was asked %d times, want %d", asked, len(uids))
-			}
-			cancel()
-			if err := <-ended; err != nil {
-				t.Error(err)
 			}
 		})
 	}

@@ -33,8 +33,7 @@ func (idle) Explain(types.UID) string { return "" }
 
 func idleServer(t *testing.T) *Server {
 	t.Helper()
-	s := must.Get(New(Config{Agent: idle{}, Client: new(cri.Client)}))(t)
-	return s
+	return must.Get(New(Config{Agent: idle{}, Client: new(cri.Client)}))(t)
 }
 
 // over requests a path over a socket.
@@ -82,9 +81,7 @@ func TestServeUnix(t *testing.T) {
 		t.Errorf("%v, %v, want 0o600 and no error", info.Mode(), err)
 	}
 	cancel()
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
+	must.Do(t, <-ended)
 	if _, err := os.Lstat(socket); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the socket stays: %v", err)
 	}
@@ -96,9 +93,7 @@ func TestServeUnixBoundsHeaders(t *testing.T) {
 		t.Skip("who is at the other end of a socket is known on Linux alone")
 	}
 	socket := filepath.Join(t.TempDir(), "s")
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- idleServer(t).ServeUnix(ctx, socket) }()
+	must.Run(t, func(ctx context.Context) error { return idleServer(t).ServeUnix(ctx, socket) })
 	for size, want := range map[int]string{maxHeader / 2: "200 ", 2 * maxHeader: "431 "} {
 		var got string
 		var err error
@@ -110,10 +105,6 @@ func TestServeUnixBoundsHeaders(t *testing.T) {
 		if err != nil || !strings.HasPrefix(got, want) {
 			t.Errorf("a header of %d bytes is answered %.100q, %v, want %s", size, got, err, want)
 		}
-	}
-	cancel()
-	if err := <-ended; err != nil {
-		t.Error(err)
 	}
 }
 

@@ -13,12 +13,12 @@ import (
 
 	"google.golang.org/grpc/test/bufconn"
 	v1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/runtime/cri/critest/faults"
 	"github.com/podsync/podsync/runtime/cri/critest/must"
+	"github.com/podsync/podsync/runtime/cri/critest/podtest"
 	"github.com/podsync/podsync/runtime/websocket"
 	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/agent"
@@ -105,10 +105,7 @@ func inBubble(t *testing.T, test func(t *testing.T, rt *critest.Runtime, dial fu
 				t.Error(err)
 			}
 		}()
-		must.Do(t, pods.Set(&v1.Pod{
-			ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: "u"},
-			Spec:       v1.PodSpec{Containers: []v1.Container{{Name: "app", Image: "registry.test/app:1", Command: []string{"greeter"}}}},
-		}))
+		must.Do(t, pods.Set(podtest.Pod("web", podtest.Container("app", func(c *v1.Container) { c.Command = []string{"greeter"} }))))
 		synctest.Wait()
 		test(t, rt, func(path string, protocols ...string) *websocket.Conn { return dialIn(t, lis, path, protocols...) })
 	})

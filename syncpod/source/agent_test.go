@@ -1,7 +1,6 @@
 package source_test
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -79,14 +78,6 @@ func runAgent(t *testing.T, root string, folder *source.Folder) *critest.Runtime
 		NoLogRotation: true, // this runtime has no log files
 		Sync:          syncpod.Config{RuntimeName: "critest", Node: syncpod.Node{LogsRoot: filepath.Join(root, "logs")}, Objects: syncpod.Objects{Sources: env.Sources{ConfigMaps: folder}}},
 	}))(t)
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error)
-	go func() { ended <- agent.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Errorf("Run: %v", err)
-		}
-	})
+	must.Run(t, agent.Run)
 	return rt
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/runtime/cri/critest/must"
+	"github.com/podsync/podsync/runtime/cri/critest/podtest"
 	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/container/env"
@@ -94,16 +95,8 @@ func (m *machine) run(static bool) {
 			Objects: syncpod.Objects{Sources: env.Sources{ConfigMaps: mem, Secrets: mem}},
 		},
 	}))(m)
-	ctx, cancel := context.WithCancel(m.Context())
-	ended := make(chan error)
-	go func() { ended <- m.agent.Run(ctx) }()
-	m.off = sync.OnceFunc(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			m.Errorf("Run: %v", err)
-		}
-		conn.Close()
-	})
+	end := must.Run(m, m.agent.Run)
+	m.off = func() { end(); conn.Close() }
 	m.Cleanup(m.off)
 }
 
@@ -136,18 +129,14 @@ func (m *machine) wantRunning(pods ...string) {
 // wanted is a pod with a variable from a ConfigMap and one from a Secret.
 func wanted(name, uid string) *v1.Pod {
 	from := func(s v1.EnvVarSource) v1.EnvVar { return v1.EnvVar{Name: "V" + strings.ToUpper(name), ValueFrom: &s} }
-	grace := int64(3)
-	return &v1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID(uid)},
-		Spec: v1.PodSpec{TerminationGracePeriodSeconds: &grace, Containers: []v1.Container{{
-			Name: "app", Image: "registry.test/app:1", ImagePullPolicy: v1.PullIfNotPresent,
-			Command: []string{"sh", "-c", "trap 'exit 0' TERM; sleep infinity & wait"},
-			Env: []v1.EnvVar{
+	return podtest.Pod(name, podtest.UID(types.UID(uid)), podtest.GracePeriod(3),
+		podtest.Container("app", podtest.Script("trap 'exit 0' TERM; sleep infinity & wait"), func(c *v1.Container) {
+			c.ImagePullPolicy = v1.PullIfNotPresent
+			c.Env = []v1.EnvVar{
 				from(v1.EnvVarSource{ConfigMapKeyRef: &v1.ConfigMapKeySelector{LocalObjectReference: v1.LocalObjectReference{Name: "settings"}, Key: "conf"}}),
 				from(v1.EnvVarSource{SecretKeyRef: &v1.SecretKeySelector{LocalObjectReference: v1.LocalObjectReference{Name: "words"}, Key: "word"}}),
-			},
-		}}},
-	}
+			}
+		}))
 }
 
 func onMachine(t *testing.T, test func(m *machine)) {
@@ -297,8 +286,7 @@ func TestM1_CheckpointedVersionDoesNotWaitForEver(t *testing.T) {
 
 func readFile(t *testing.T, path string) []byte {
 	t.Helper()
-	text := must.Get(os.ReadFile(path))(t)
-	return text
+	return must.Get(os.ReadFile(path))(t)
 }
 
 func writeFile(t *testing.T, path string, text []byte) {

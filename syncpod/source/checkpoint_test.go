@@ -396,9 +396,7 @@ func TestCheckpointPathThatIsOfNoUse(t *testing.T) {
 		time.Sleep(time.Minute)
 		l.expect("a=a:1") // it was tried again
 		l.end()
-		if _, err := os.Stat(path); err != nil {
-			t.Error(err)
-		}
+		must.Get(os.Stat(path))(t)
 	})
 }
 

@@ -77,15 +77,7 @@ func runFolder(t *testing.T, dir string) *folderTest {
 	t.Helper()
 	f := must.Get(NewFolder(FolderConfig{Path: dir, NodeName: "node-1"}))(t)
 	ft := &folderTest{t: t, dir: dir, f: f.Unwatched()}
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error)
-	go func() { done <- f.Run(ctx, ft.got.add) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Errorf("Run returned %v", err)
-		}
-	})
+	must.Run(t, func(ctx context.Context) error { return f.Run(ctx, ft.got.add) })
 	synctest.Wait()
 	return ft
 }
@@ -382,9 +374,7 @@ func TestFolderIsWatched(t *testing.T) {
 	f := must.Get(NewFolder(FolderConfig{Path: dir, NodeName: "n", Rescan: time.Hour}))(t)
 	must.Do(t, os.Mkdir(dir, 0o700))
 	snapshots := make(chan Snapshot, 1000)
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error)
-	go func() { done <- f.Run(ctx, func(s Snapshot) { snapshots <- s }) }()
+	must.Run(t, func(ctx context.Context) error { return f.Run(ctx, func(s Snapshot) { snapshots <- s }) })
 	eventually(t, snapshots, "all is empty", func(s Snapshot) bool { return len(s.Pods) == 0 && len(s.Warnings) == 0 })
 
 	write := func(name, text string) {
@@ -416,10 +406,6 @@ func TestFolderIsWatched(t *testing.T) {
 		write("d.yaml", podText("d", "d:2"))
 		eventually(t, snapshots, "d is another", hasPod("d-n", "d:2"))
 	}
-	cancel()
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
 }
 
 // A file is removed and written again before the folder is read: its pod is removed all the same.
@@ -432,17 +418,11 @@ func TestFolderRemovedAndWritten(t *testing.T) {
 	path := filepath.Join(dir, "a.yaml")
 	must.Do(t, os.WriteFile(path, []byte(podText("a", "a:1")), 0o600))
 	snapshots := make(chan Snapshot, 1000)
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error)
-	go func() { done <- f.Run(ctx, func(s Snapshot) { snapshots <- s }) }()
+	must.Run(t, func(ctx context.Context) error { return f.Run(ctx, func(s Snapshot) { snapshots <- s }) })
 	eventually(t, snapshots, "a is there", hasPod("a-n", "a:1"))
 	must.Do(t, errors.Join(os.Remove(path), os.WriteFile(path, []byte(podText("a", "a:1")), 0o600)))
 	eventually(t, snapshots, "a is gone", func(s Snapshot) bool { return len(s.Pods) == 0 })
 	eventually(t, snapshots, "a is there again", hasPod("a-n", "a:1"))
-	cancel()
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
 }
 
 // The folder is created between the attempt to watch it and its scan. It is watched soon,
@@ -457,19 +437,13 @@ func TestFolderThatIsCreatedAfterTheWatch(t *testing.T) {
 		return w, err
 	}
 	snapshots := make(chan Snapshot, 100)
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error)
-	go func() { done <- f.Run(ctx, func(s Snapshot) { snapshots <- s }) }()
+	must.Run(t, func(ctx context.Context) error { return f.Run(ctx, func(s Snapshot) { snapshots <- s }) })
 	first := <-snapshots
 	if len(first.Warnings) > 0 {
 		t.Errorf("%v, want no Warnings", first.Warnings)
 	}
 	must.Do(t, os.WriteFile(filepath.Join(dir, "a.yaml"), []byte(podText("a", "a:1")), 0o600))
 	eventually(t, snapshots, "a is there", hasPod("a-n", "a:1"))
-	cancel()
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
 }
 
 // A ConfigMap that is mounted is changed by replacing a hidden link.
@@ -484,14 +458,10 @@ func TestFolderFollowsMountedConfigMaps(t *testing.T) {
 	}
 	f := must.Get(NewFolder(FolderConfig{Path: dir, NodeName: "n", Rescan: time.Hour}))(t)
 	snapshots := make(chan Snapshot, 1000)
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error)
-	go func() { done <- f.Run(ctx, func(s Snapshot) { snapshots <- s }) }()
+	must.Run(t, func(ctx context.Context) error { return f.Run(ctx, func(s Snapshot) { snapshots <- s }) })
 	eventually(t, snapshots, "it is the first", hasPod("a-n", "a:1"))
 	must.Do(t, errors.Join(os.Symlink("..2", filepath.Join(dir, "..new")), os.Rename(filepath.Join(dir, "..new"), filepath.Join(dir, "..data"))))
 	eventually(t, snapshots, "it is the second", hasPod("a-n", "a:2"))
-	cancel()
-	<-done
 }
 
 // Most of the time a folder is read and nothing has changed: then nothing is parsed.

@@ -19,8 +19,7 @@ import (
 
 func testFolder(t testing.TB) *Folder {
 	t.Helper()
-	f := must.Get(NewFolder(FolderConfig{Path: "/etc/pods", NodeName: "n", Name: "edge"}))(t)
-	return f
+	return must.Get(NewFolder(FolderConfig{Path: "/etc/pods", NodeName: "n", Name: "edge"}))(t)
 }
 
 func TestDecode(t *testing.T) {

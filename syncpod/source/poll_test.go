@@ -15,19 +15,10 @@ import (
 )
 
 // runPoll returns the last snapshot in words, and the number of snapshots.
-func runPoll(t *testing.T, c PollConfig) (last func() (string, int), end context.CancelFunc) {
+func runPoll(t *testing.T, c PollConfig) (last func() (string, int), end func()) {
 	p := must.Get(NewPoll(c))(t)
 	var got deliveries
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error)
-	go func() { done <- p.Run(ctx, got.add) }()
-	end = func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	}
-	return got.words, end
+	return got.words, must.Run(t, func(ctx context.Context) error { return p.Run(ctx, got.add) })
 }
 
 func TestPoll(t *testing.T) {

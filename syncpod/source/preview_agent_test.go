@@ -1,7 +1,6 @@
 package source_test
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -92,15 +91,7 @@ func previewed(t *testing.T, folder *source.Folder) (*agent.Agent, *critest.Runt
 		Client: cri.NewClient(conn), Sources: []source.Source{folder}, NoEviction: true, NoLogRotation: true, NoOOMEvents: true, NoImageGC: true,
 		Sync: syncpod.Config{RuntimeName: "critest", Node: syncpod.Node{LogsRoot: "/var/log/pods"}},
 	}))(t)
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error)
-	go func() { ended <- a.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Errorf("Run: %v", err)
-		}
-	})
+	must.Run(t, a.Run)
 	return a, rt
 }
 

@@ -11,32 +11,21 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri/critest/must"
+	"github.com/podsync/podsync/runtime/cri/critest/podtest"
 	"github.com/podsync/podsync/syncpod/podspec"
 )
 
 func pushed(uid, image string) *v1.Pod {
-	return &v1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: uid, UID: types.UID("uid-" + uid)},
-		Spec:       v1.PodSpec{Containers: []v1.Container{{Name: "c", Image: image}}},
-	}
+	return podtest.Pod(uid, podtest.Namespace("ns"), podtest.Container("c", podtest.Image(image)))
 }
 
 // runPush returns a description of the last snapshot, and the number of deliveries.
 func runPush(t *testing.T, p *Push) func() (string, int) {
 	var got deliveries
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error)
-	go func() { done <- p.Run(ctx, got.add) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	})
+	must.Run(t, func(ctx context.Context) error { return p.Run(ctx, got.add) })
 	return got.words
 }
 
@@ -233,9 +222,7 @@ func TestE3_PushRunsAgain(t *testing.T) {
 			}()
 			synctest.Wait()
 			cancel()
-			if err := <-done; err != nil {
-				t.Error(err)
-			}
+			must.Do(t, <-done)
 			if want := []string{"a", "b"}; !slices.Equal(got, want) {
 				t.Errorf("an agent got %v, want %v", got, want)
 			}

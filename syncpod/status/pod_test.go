@@ -4,9 +4,9 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/cri/critest/podtest"
 	apistatus "github.com/podsync/podsync/syncpod/status"
 )
 
@@ -17,12 +17,11 @@ var (
 
 // pod returns a pod with that restart policy and regular containers of those names.
 func pod(policy v1.RestartPolicy, names ...string) *v1.Pod {
-	p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "shop-0", Namespace: "default", UID: "4f1c"}}
-	p.Spec.RestartPolicy = policy
+	parts := []func(*v1.Pod){podtest.UID("4f1c"), podtest.RestartPolicy(policy)}
 	for _, name := range names {
-		p.Spec.Containers = append(p.Spec.Containers, v1.Container{Name: name, Image: "registry.example/" + name + ":v7"})
+		parts = append(parts, podtest.Container(name, podtest.Image("registry.example/"+name+":v7")))
 	}
-	return p
+	return podtest.Pod("shop-0", parts...)
 }
 
 // node returns the status of a pod with a ready sandbox and those containers in it.

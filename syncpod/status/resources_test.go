@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/cri/critest/podtest"
 	apistatus "github.com/podsync/podsync/syncpod/status"
 )
 
@@ -195,10 +196,7 @@ func TestResourcesAreTheStatusOwn(t *testing.T) {
 
 // A container's devices are reported as given, without sharing memory.
 func TestDevices(t *testing.T) {
-	pod := &v1.Pod{Spec: v1.PodSpec{
-		InitContainers: []v1.Container{{Name: "proxy", RestartPolicy: new(v1.ContainerRestartPolicyAlways)}},
-		Containers:     []v1.Container{{Name: "app"}, {Name: "beside"}},
-	}}
+	pod := podtest.Pod("web", podtest.InitContainer("proxy", podtest.Sidecar), podtest.Container("app"), podtest.Container("beside"))
 	gpu := func(health v1.ResourceHealthStatus) []v1.ResourceStatus {
 		return []v1.ResourceStatus{{Name: "example.com/gpu", Resources: []v1.ResourceHealth{{ResourceID: "gpu-1", Health: health, Message: new("hot")}}}}
 	}
@@ -221,14 +219,9 @@ func TestDevices(t *testing.T) {
 // The allocated resources of a pod are the most that it requests at any time, with its overhead, or its pod-level
 // requests (KEP-5419).
 func TestAllocatedResourcesOfThePod(t *testing.T) {
-	list := func(cpu, memory string) v1.ResourceList {
-		return v1.ResourceList{v1.ResourceCPU: resource.MustParse(cpu), v1.ResourceMemory: resource.MustParse(memory)}
-	}
-	pod := &v1.Pod{Spec: v1.PodSpec{
-		Overhead:       v1.ResourceList{v1.ResourceMemory: resource.MustParse("1Mi")},
-		InitContainers: []v1.Container{{Name: "init", Resources: v1.ResourceRequirements{Requests: list("3", "1Mi")}}},
-		Containers:     []v1.Container{{Name: "a", Resources: v1.ResourceRequirements{Requests: list("1", "2Mi")}}, {Name: "b", Resources: v1.ResourceRequirements{Requests: list("1", "4Mi")}}},
-	}}
+	pod := podtest.Pod("web", podtest.InitContainer("init", podtest.Requests("cpu=3 memory=1Mi")),
+		podtest.Container("a", podtest.Requests("cpu=1 memory=2Mi")), podtest.Container("b", podtest.Requests("cpu=1 memory=4Mi")))
+	pod.Spec.Overhead = podtest.Resources("memory=1Mi")
 	want := func(about, cpu, memory string, whole *v1.ResourceRequirements) {
 		t.Helper()
 		s := apistatus.GeneratePodStatus(apistatus.Input{Pod: pod})

@@ -70,7 +70,7 @@ func TestPhase(t *testing.T) {
 		"only a sidecar runs": {withInit(v1.RestartPolicyNever, func(c *v1.Container) { c.RestartPolicy = &always }),
 			node(running("init", "i0", 0), exited("app", "a0", 0, 0)), false, v1.PodRunning},
 		"initialization begins anew (#140309)": {withInit(v1.RestartPolicyNever, unchanged), earlier, false, v1.PodPending},
-		"a pod without containers":             {pod(v1.RestartPolicyNever), node(), true, v1.PodPending},
+		"a pod without containers":             {&v1.Pod{Spec: v1.PodSpec{RestartPolicy: v1.RestartPolicyNever}}, node(), true, v1.PodPending},
 	} {
 		if got := apistatus.GeneratePodStatus(apistatus.Input{Pod: tc.pod, Status: tc.status, Terminal: tc.terminal}).Phase; got != tc.want {
 			t.Errorf("%s: %s, want %s", name, got, tc.want)

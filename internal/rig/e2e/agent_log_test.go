@@ -22,7 +22,7 @@ func (p *pod) awaitLog(c *runtimeapi.ContainerStatus, count int) (lines []string
 	return lines
 }
 
-// Log shippers depend on the paths of logs, and on the kubelet's names in them.
+// With the restart policy OnFailure a container runs until it succeeds. Log shippers depend on the paths of logs, and on the kubelet's names in them.
 func logs(n *node, a *agent) {
 	p := a.pod(n, "logs", `
 restartPolicy: OnFailure
@@ -35,6 +35,10 @@ containers:
 `)
 	runs := p.history("app", 2)
 	p.saidPhase(v1.PodSucceeded)
+	p.ended()
+	if last := p.runs("app"); len(last) == 0 || last[len(last)-1].GetId() != runs[1].GetId() || last[len(last)-1].GetExitCode() != 0 || runs[0].GetExitCode() != 1 {
+		n.Errorf("runs %v, want the last to be %s with exit code 0, after one with exit code 1", last, runs[1].GetId())
+	}
 	if got := p.awaitLog(runs[0], 2); !slices.Contains(got, "first") || !slices.Contains(got, "problem") {
 		n.Errorf("the first log: %q", got)
 	}

@@ -42,39 +42,26 @@ func (p *pod) history(container string, count int) []*runtimeapi.ContainerStatus
 	return history
 }
 
-// The back-offs are those of a kubelet: none, 10 s, 20 s. A back-off ends with the creation of the next
+// With the restart policy Always a container runs again in its sandbox whatever its exit code. The back-offs are those of
+// a kubelet: none, 10 s, 20 s. A back-off ends with the creation of the next
 // container: how long the runtime then takes to start it is not the agent's time.
 func crashLoop(n *node, a *agent) {
 	p := a.pod(n, "crash-loop", `
 containers:
 - {name: app, image: localhost/busybox:e2e, command: [sh, -c, exit 3]}
+- {name: done, image: localhost/busybox:e2e, command: ["true"]}
 `)
 	runs := p.history("app", 4)
+	if done := p.runs("done"); len(done) == 0 || done[len(done)-1].GetMetadata().GetAttempt() == 0 || done[0].GetExitCode() != 0 {
+		n.Errorf("runs of done %v, want it started again after exit code 0", done)
+	}
 	for i, least := range []time.Duration{0, 10 * time.Second, 20 * time.Second} {
 		p.within(time.Unix(0, runs[i+1].GetCreatedAt()).Sub(over(runs[i])), least, least+10*time.Second)
 	}
 	p.saidWaiting("CrashLoopBackOff")
 	p.event("BackOff", "Back-off restarting failed container app in pod")
-}
-
-func onFailure(n *node, a *agent) {
-	p := a.pod(n, "on-failure", `
-restartPolicy: OnFailure
-volumes: [{name: scratch, emptyDir: {}}]
-containers:
-- name: app
-  image: localhost/busybox:e2e
-  volumeMounts: [{name: scratch, mountPath: /scratch}]
-  command: [sh, -c, "[ -e /scratch/x ] && exit 0; touch /scratch/x; exit 1"]
-`)
-	runs := p.history("app", 2)
-	p.saidPhase(v1.PodSucceeded)
-	p.ended()
-	if last := p.runs("app"); len(last) == 0 || last[len(last)-1].GetId() != runs[1].GetId() || last[len(last)-1].GetExitCode() != 0 {
-		n.Errorf("runs %v, want some last and Id %v and ExitCode 0", last, runs[1].GetId())
-	}
-	if runs[0].GetExitCode() != 1 {
-		n.Errorf("the first run: exit code %d", runs[0].GetExitCode())
+	if s := p.sandboxes(); len(s) != 1 {
+		n.Errorf("%d sandboxes, want 1 of them", len(s))
 	}
 }
 
@@ -91,20 +78,5 @@ containers:
 		if runs := p.runs(name); len(runs) != 1 || runs[0].GetExitCode() != code {
 			n.Errorf("%s: %v, want 1 of them and ExitCode %v", name, runs, code)
 		}
-	}
-}
-
-// One that has ended well runs again, too.
-func always(n *node, a *agent) {
-	p := a.pod(n, "always", `
-containers:
-- {name: app, image: localhost/busybox:e2e, command: ["true"]}
-`)
-	runs := p.history("app", 2)
-	if runs[0].GetExitCode() != 0 {
-		n.Errorf("the first run has ended with %d", runs[0].GetExitCode())
-	}
-	if s := p.sandboxes(); len(s) != 1 {
-		n.Errorf("%d sandboxes, want 1 of them", len(s))
 	}
 }

@@ -38,9 +38,7 @@ func TestAgent(t *testing.T) {
 			{"PreStopTakesTooLong", preStopTakesTooLong},
 			{"Environment", environment},
 			{"Volumes", volumes}, {"VolumesChange", volumesChange}, {"MountsPropagate", mountsPropagate},
-			{"OnFailure", onFailure},
 			{"Never", never},
-			{"Always", always},
 			{"HostNetwork", hostNetwork},
 			{"PodNetwork", podNetwork},
 			{"DeletionOfTheDeaf", deletionOfTheDeaf},
@@ -55,7 +53,7 @@ func TestAgent(t *testing.T) {
 			{"ContainerKilled", containerKilled},
 			{"ContainersRemoved", containersRemoved},
 			{"TerminationMessage", terminationMessage},
-			{"Logs", logs},
+			{"LogsOfARestartOnFailure", logs},
 			{"BadManifest", badManifest},
 		} {
 			n.Run(test.name, func(t *testing.T) {
@@ -125,9 +123,7 @@ func (a *agent) hear(text []byte) {
 // end requests the end of the agent, and waits for it.
 func (a *agent) end() {
 	a.Helper()
-	if err := a.cmd.Process.Signal(os.Interrupt); err != nil {
-		a.Error(err)
-	}
+	must.Do(a, a.cmd.Process.Signal(os.Interrupt))
 	a.wait()
 	if code := a.cmd.ProcessState.ExitCode(); code != 0 {
 		a.Errorf("the agent has ended with %d: %s", code, &a.stderr)

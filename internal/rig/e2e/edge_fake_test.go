@@ -57,8 +57,7 @@ func (e *edge) start(m *images.Manager, sandboxID, name string, config *runtimea
 
 func newImages(t *testing.T, client *cri.Client) *images.Manager {
 	t.Helper()
-	m := must.Get(images.New(images.Config{Settings: images.Settings{Runtime: client}}))(t)
-	return m
+	return must.Get(images.New(images.Config{Settings: images.Settings{Runtime: client}}))(t)
 }
 
 // The numbers of calls to make a pod, in the documentation of package cri.

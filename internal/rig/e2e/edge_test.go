@@ -89,8 +89,7 @@ func (e *edge) sandbox(config *runtimeapi.PodSandboxConfig, cutOff ...time.Durat
 
 func (e *edge) status(uid types.UID, prev *runtime.PodStatus) *runtime.PodStatus {
 	e.t.Helper()
-	s := must.Get(e.reader.PodStatus(e.t.Context(), uid, prev))(e.t)
-	return s
+	return must.Get(e.reader.PodStatus(e.t.Context(), uid, prev))(e.t)
 }
 
 // S1: creations that are cut off at any moment end in one sandbox, and none of

@@ -173,8 +173,7 @@ func daemonOf(t *testing.T, endpoint string) *daemon {
 func (d *daemon) pid() int {
 	d.t.Helper()
 	text := must.Get(os.ReadFile(filepath.Join(d.dir, "pid")))(d.t)
-	pid := must.Get(strconv.Atoi(strings.TrimSpace(string(text))))(d.t)
-	return pid
+	return must.Get(strconv.Atoi(strings.TrimSpace(string(text))))(d.t)
 }
 
 // alive reports whether the daemon runs. It is not a child of this process, so no one waits for it.

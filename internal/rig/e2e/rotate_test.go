@@ -33,9 +33,7 @@ func TestRotatedWhileFollowed(t *testing.T) {
 			LogPolicy: podlogs.RotationPolicy{MaxSize: 200 << 10, MaxFiles: 50}, LogInterval: 100 * time.Millisecond,
 			Sync: syncpod.Config{Owner: e.owner, Node: syncpod.Node{LogsRoot: filepath.Join(dir, "logs")}},
 		}))(t)
-		ctx, cancel := context.WithCancel(context.Background())
-		ended := make(chan error, 1)
-		go func() { ended <- agent.Run(ctx) }()
+		must.Run(t, agent.Run)
 		t.Cleanup(func() {
 			if err := pods.Set(); err != nil {
 				t.Error(err)
@@ -46,10 +44,6 @@ func TestRotatedWhileFollowed(t *testing.T) {
 				}
 				return nil
 			})
-			cancel()
-			if err := <-ended; err != nil {
-				t.Error(err)
-			}
 		})
 		uid := fmt.Sprintf("rotated-%d", time.Now().UnixNano())
 		must.Do(t, pods.Set(chattyPod(uid)))
@@ -74,8 +68,8 @@ func TestRotatedWhileFollowed(t *testing.T) {
 			return ctx.Err()
 		}
 		var reader podlogs.Reader
-		must.Do(t, reader.Read(ctx, podlogs.Log{Path: log, Ended: over}, &v1.PodLogOptions{Follow: true}, &followed, &followed))
-		must.Do(t, reader.Read(ctx, podlogs.Log{Path: log}, nil, &read, &read))
+		must.Do(t, reader.Read(t.Context(), podlogs.Log{Path: log, Ended: over}, &v1.PodLogOptions{Follow: true}, &followed, &followed))
+		must.Do(t, reader.Read(t.Context(), podlogs.Log{Path: log}, nil, &read, &read))
 		wantLines(t, "followed", followed.String())
 		wantLines(t, "read in the end", read.String())
 		parts, _ := filepath.Glob(log + ".*")

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/podsync/podsync/modules/cluster/admission"
+	"github.com/podsync/podsync/runtime/cri/critest/podtest"
 )
 
 // An object is a Node in the API server. The node is registered if known is set.
@@ -26,23 +27,21 @@ func (o object) Newest() *v1.Node {
 
 // admissionTo returns the admission to the node n1, which has two CPUs and takes three pods.
 func admissionTo(o object) *admission.Admission {
-	return &admission.Admission{Node: o, NodeName: "n1", Allocatable: v1.ResourceList{
-		v1.ResourceCPU: resource.MustParse("2"), v1.ResourceMemory: resource.MustParse("3Gi"), v1.ResourcePods: resource.MustParse("3"),
-	}}
+	return &admission.Admission{Node: o, NodeName: "n1", Allocatable: podtest.Resources("cpu=2 memory=3Gi pods=3")}
 }
 
-func podOf(change func(*v1.Pod)) *v1.Pod {
-	pod := &v1.Pod{Spec: v1.PodSpec{NodeName: "n1", Containers: []v1.Container{{Name: "app"}}}}
-	if change != nil {
-		change(pod)
+func podOf(changes ...func(*v1.Pod)) *v1.Pod {
+	pod := podtest.Pod("web", podtest.NodeName("n1"))
+	for _, change := range changes {
+		if change != nil {
+			change(pod)
+		}
 	}
 	return pod
 }
 
 func asks(cpu string) func(*v1.Pod) {
-	return func(p *v1.Pod) {
-		p.Spec.Containers[0].Resources.Requests = v1.ResourceList{v1.ResourceCPU: resource.MustParse(cpu)}
-	}
+	return func(p *v1.Pod) { p.Spec.Containers[0].Resources.Requests = podtest.Resources("cpu=" + cpu) }
 }
 
 func port(ip string, n int32) func(*v1.Pod) {
@@ -152,7 +151,7 @@ func TestE5_AdmissionBeforeTheNodeIsRegistered(t *testing.T) {
 
 func TestTaints(t *testing.T) {
 	a := admissionTo(object{known: tainted(v1.TaintEffectNoExecute, v1.TaintEffectNoSchedule)})
-	if refused := a.Admit(podOf(nil), nil); refused == nil || refused.Reason != "TaintToleration" {
+	if refused := a.Admit(podOf(), nil); refused == nil || refused.Reason != "TaintToleration" {
 		t.Errorf("refused for %+v", refused)
 	}
 	tolerant := podOf(func(p *v1.Pod) { p.Spec.Tolerations = []v1.Toleration{{Key: "out", Operator: v1.TolerationOpExists}} })
@@ -173,11 +172,11 @@ func tainted(effects ...v1.TaintEffect) *v1.Node {
 // A pod that the last known Node rejects is checked again with the newest Node. For other pods the Node is not read again.
 func TestTheNewestNodeCounts(t *testing.T) {
 	a := admissionTo(object{known: tainted(v1.TaintEffectNoExecute), newest: tainted()})
-	if refused := a.Admit(podOf(nil), nil); refused != nil {
+	if refused := a.Admit(podOf(), nil); refused != nil {
 		t.Errorf("refused for %+v: the newest Node has no taint", refused)
 	}
 	a = admissionTo(object{known: tainted(), newest: tainted(v1.TaintEffectNoExecute)})
-	if refused := a.Admit(podOf(nil), nil); refused != nil {
+	if refused := a.Admit(podOf(), nil); refused != nil {
 		t.Errorf("refused for %+v, which was read though the last known Node takes the pod", refused)
 	}
 }

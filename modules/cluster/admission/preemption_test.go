@@ -66,7 +66,7 @@ func TestPreemption(t *testing.T) {
 	admit(second, "", one, two, first) // one of the pods is stopping already
 	waits(first, second)
 	admit(critical("third", "1"), "OutOfpods", one, two, first, second)
-	if fits := podOf(nil); preemption.AdmitPod(t.Context(), fits) != nil {
+	if fits := podOf(); preemption.AdmitPod(t.Context(), fits) != nil {
 		t.Error("a pod waits that needs no room")
 	}
 }

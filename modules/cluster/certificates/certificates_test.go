@@ -144,11 +144,8 @@ func (a *authority) start(c ClientConfig) (client *Client, with *[]string) {
 		*with = append(*with, c.BearerToken)
 		return a.kube, nil
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan struct{})
-	go func() { client.Run(ctx); close(ended) }()
-	a.Cleanup(func() { cancel(); <-ended })
-	wait, done := context.WithTimeout(ctx, time.Minute)
+	must.Go(a, client.Run)
+	wait, done := context.WithTimeout(a.Context(), time.Minute)
 	defer done()
 	must.Do(a, client.Ready(wait))
 	return client, with
@@ -236,10 +233,7 @@ func TestRotation(t *testing.T) {
 		t.Fatalf("asked by %q, want %v", got, node+"1")
 	}
 	client.connect = func(*rest.Config) (kubernetes.Interface, error) { return a.kube, nil }
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan struct{})
-	go func() { client.Run(ctx); close(ended) }()
-	defer func() { cancel(); <-ended }()
+	must.Go(t, client.Run)
 	for range 600 {
 		if a.requests() > 0 && client.manager.Current() != nil && client.manager.Current().Leaf.SerialNumber.Int64() == 2 {
 			break
@@ -300,10 +294,7 @@ func TestServingCertificate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan struct{})
-	go func() { s.Run(ctx); close(ended) }()
-	defer func() { cancel(); <-ended }()
+	must.Go(t, s.Run)
 	if _, err := s.Certificate(); err == nil || a.requests() != 0 {
 		t.Errorf("%v after %d requests, and no address is known", err, a.requests())
 	}

@@ -33,8 +33,7 @@ func TestHeartbeatConnections(t *testing.T) {
 		t.Errorf("QPS %v and timeout %v, want -1 and 7s", heartbeat.QPS, heartbeat.Timeout)
 	}
 	clientOf := func(c *rest.Config) kubernetes.Interface {
-		kube := must.Get(kubernetes.NewForConfig(c))(t)
-		return kube
+		return must.Get(kubernetes.NewForConfig(c))(t)
 	}
 	ask := func(kube kubernetes.Interface) string {
 		t.Helper()

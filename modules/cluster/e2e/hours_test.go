@@ -103,9 +103,7 @@ func (h *hostile) throughProxy() {
 		return (&net.Dialer{}).DialContext(ctx, "tcp", net.JoinHostPort(server, "443"))
 	})
 	listener := must.Get(net.Listen("tcp", net.JoinHostPort(server, "0")))(h)
-	ctx, cancel := context.WithCancel(context.Background())
-	served := make(chan error, 1)
-	go func() { served <- h.proxy.Serve(ctx, listener) }()
+	must.Run(h, func(ctx context.Context) error { return h.proxy.Serve(ctx, listener) })
 	for _, c := range config.Clusters {
 		c.Server = "https://" + listener.Addr().String()
 	}
@@ -114,10 +112,6 @@ func (h *hostile) throughProxy() {
 	h.kill("kubelet", func(arg string) string { return strings.ReplaceAll(arg, direct, proxied) })()
 	h.Cleanup(func() {
 		h.kill("kubelet", func(arg string) string { return strings.ReplaceAll(arg, proxied, direct) })()
-		cancel()
-		if err := <-served; err != nil {
-			h.Errorf("proxy: %v", err)
-		}
 	})
 }
 

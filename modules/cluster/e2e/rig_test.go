@@ -94,8 +94,7 @@ func (r *rig) pidFile(name string) string {
 func (r *rig) pid(name string) int {
 	r.Helper()
 	text := must.Get(os.ReadFile(r.pidFile(name)))(r)
-	pid := must.Get(strconv.Atoi(strings.TrimSpace(string(text))))(r)
-	return pid
+	return must.Get(strconv.Atoi(strings.TrimSpace(string(text))))(r)
 }
 
 // kill kills a process, and returns a function that restarts it. Each function in change is applied to each argument.

@@ -20,6 +20,7 @@ import (
 	"github.com/podsync/podsync/modules/cluster/internal/clientlog"
 	"github.com/podsync/podsync/modules/cluster/mirrors"
 	"github.com/podsync/podsync/runtime/cri/critest/must"
+	"github.com/podsync/podsync/runtime/cri/critest/podtest"
 	"github.com/podsync/podsync/syncpod/source"
 )
 
@@ -81,28 +82,16 @@ func inHouse(t *testing.T, test func(h *house)) {
 			Kube: h.kube, Synced: synced, Running: h.runs,
 			Node: func() *v1.Node { return &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "node-uid"}} },
 		}))(t)
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan struct{}, 2)
-		go func() { h.Mirrors.Run(ctx); ended <- struct{}{} }()
-		go func() {
-			_ = h.Mirrors.Source(h).Run(ctx, func(source.Snapshot) {})
-			ended <- struct{}{}
-		}()
+		must.Go(t, h.Mirrors.Run)
+		must.Run(t, func(ctx context.Context) error { return h.Mirrors.Source(h).Run(ctx, func(source.Snapshot) {}) })
 		synctest.Wait()
 		test(h)
-		cancel()
-		<-ended
-		<-ended
 	})
 }
 
 func static(hash string) *v1.Pod {
-	return &v1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "etcd-n1", UID: types.UID(hash), Annotations: map[string]string{
-			"kubernetes.io/config.source": "file", "kubernetes.io/config.hash": hash,
-		}},
-		Spec: v1.PodSpec{NodeName: "n1", Containers: []v1.Container{{Name: "etcd"}}},
-	}
+	return podtest.Pod("etcd-n1", podtest.Namespace("kube-system"), podtest.UID(types.UID(hash)), podtest.NodeName("n1"), podtest.Container("etcd"),
+		podtest.Annotation("kubernetes.io/config.source", "file"), podtest.Annotation("kubernetes.io/config.hash", hash))
 }
 
 // there returns the mirror in the API server, and passes it to the Mirrors; nil if there is none.

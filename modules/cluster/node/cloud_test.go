@@ -1,7 +1,6 @@
 package node_test
 
 import (
-	"context"
 	"net/netip"
 	"testing"
 	"testing/synctest"
@@ -13,6 +12,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 
 	"github.com/podsync/podsync/modules/cluster/node"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/syncpod/eviction"
 )
 
@@ -37,16 +37,13 @@ func registered(t *testing.T, there *v1.Node, change func(c *node.Config)) (obje
 		if err != nil {
 			t.Fatal(err)
 		}
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan struct{})
-		go func() { n.Run(ctx); close(ended) }()
+		stop := must.Go(t, n.Run)
 		time.Sleep(time.Minute)
 		object, err = kube.CoreV1().Nodes().Get(t.Context(), "n1", metav1.GetOptions{})
 		if err != nil {
 			t.Error(err)
 		}
-		cancel()
-		<-ended
+		stop()
 	})
 	return object
 }

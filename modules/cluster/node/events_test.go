@@ -1,7 +1,6 @@
 package node_test
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"sync"
@@ -84,13 +83,9 @@ func onSlowRuntime(t *testing.T, there *v1.Node, rt *cri, test func(s *site, r *
 		c := configOf(s.kube, s.runtime)
 		c.Events, c.Pressure, c.Machine.BootID = r, r.conditions, "new"
 		s.Node = must.Get(node.New(c))(t)
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan struct{})
-		go func() { s.Node.Run(ctx); close(ended) }()
+		must.Go(t, s.Node.Run)
 		time.Sleep(time.Second)
 		test(s, r)
-		cancel()
-		<-ended
 	})
 }
 

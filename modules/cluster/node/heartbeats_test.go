@@ -1,7 +1,6 @@
 package node_test
 
 import (
-	"context"
 	"errors"
 	"sync/atomic"
 	"testing"
@@ -30,12 +29,9 @@ func TestHeartbeatsHaveAClientOfTheirOwn(t *testing.T) {
 		c := configOf(kube, &cri{})
 		c.Heartbeats, c.HeartbeatFailed = heartbeats, func() { failures.Add(1) }
 		n := must.Get(node.New(c))(t)
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan struct{})
-		go func() { n.Run(ctx); close(ended) }()
+		stop := must.Go(t, n.Run)
 		time.Sleep(time.Minute)
-		cancel()
-		<-ended
+		stop()
 		if failures.Load() == 0 {
 			t.Error("a heartbeat has failed, and HeartbeatFailed is not called")
 		}
@@ -68,10 +64,7 @@ func TestRenewalsAreReported(t *testing.T) {
 		c := configOf(kube, &cri{})
 		c.Heartbeats, c.Renewed = heartbeats, func() { renewed.Add(1) }
 		n := must.Get(node.New(c))(t)
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan struct{})
-		go func() { n.Run(ctx); close(ended) }()
-		defer func() { cancel(); <-ended }()
+		must.Go(t, n.Run)
 		time.Sleep(10 * time.Minute)
 		if got := renewed.Load(); got < 50 || got > 60 {
 			t.Errorf("%d renewals are reported in ten minutes, want one in 10 s", got)

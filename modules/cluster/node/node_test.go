@@ -113,13 +113,9 @@ func onSiteOf(t *testing.T, there *v1.Node, change func(*node.Config), test func
 		c := configOf(s.kube, s.runtime)
 		change(&c)
 		s.Node = must.Get(node.New(c))(t)
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan struct{})
-		go func() { s.Node.Run(ctx); close(ended) }()
+		must.Go(t, s.Node.Run)
 		time.Sleep(time.Second)
 		test(s)
-		cancel()
-		<-ended
 	})
 }
 
@@ -149,8 +145,7 @@ func (s *site) react(verb, resource string, reaction ktesting.ReactionFunc) {
 
 func (s *site) get() *v1.Node {
 	s.Helper()
-	object := must.Get(s.kube.CoreV1().Nodes().Get(s.Context(), "n1", metav1.GetOptions{}))(s)
-	return object
+	return must.Get(s.kube.CoreV1().Nodes().Get(s.Context(), "n1", metav1.GetOptions{}))(s)
 }
 
 func (s *site) ready() v1.ConditionStatus {

@@ -41,12 +41,8 @@ func onShelf(t *testing.T, there []runtime.Object, test func(s *shelf)) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &shelf{T: t, kube: fake.NewClientset(there...)}
 		s.Objects = must.Get(objects.New(objects.Config{Kube: s.kube, Pods: func() []*v1.Pod { return s.pods }, Changed: func() { s.changes.Add(1) }}))(t)
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan struct{})
-		go func() { s.Objects.Run(ctx); close(ended) }()
+		must.Go(t, s.Objects.Run)
 		test(s)
-		cancel()
-		<-ended
 	})
 }
 

@@ -23,6 +23,7 @@ import (
 	"github.com/podsync/podsync/modules/cluster/internal/clientlog"
 	"github.com/podsync/podsync/modules/cluster/pods"
 	"github.com/podsync/podsync/runtime/cri/critest/must"
+	"github.com/podsync/podsync/runtime/cri/critest/podtest"
 	"github.com/podsync/podsync/syncpod/podspec"
 	"github.com/podsync/podsync/syncpod/source"
 )
@@ -30,10 +31,7 @@ import (
 func TestMain(m *testing.M) { os.Exit(clientlog.Run(m)) }
 
 func podOf(name string, uid types.UID) *v1.Pod {
-	return &v1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: uid},
-		Spec:       v1.PodSpec{NodeName: "n1", Containers: []v1.Container{{Name: "app", Image: "registry.test/app:1"}}},
-	}
+	return podtest.Pod(name, podtest.UID(uid), podtest.NodeName("n1"))
 }
 
 // heard runs a Source, and records its last snapshot.
@@ -115,15 +113,9 @@ func listenTo(t *testing.T, prepare func(*fake.Clientset), after func() <-chan s
 		s := must.Get(pods.New(pods.Config{Kube: kube, NodeName: "n1", After: after(), Refused: h.refuse}))(t)
 		h.Source = s
 		s.Watch(h.see)
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan error, 1)
-		go func() { ended <- s.Run(ctx, h.deliver) }()
+		must.Run(t, func(ctx context.Context) error { return s.Run(ctx, h.deliver) })
 		time.Sleep(time.Second) // the check whether all pods are listed runs at intervals
 		test(t, h)
-		cancel()
-		if err := <-ended; err != nil {
-			t.Errorf("the source ended with %v", err)
-		}
 	})
 }
 

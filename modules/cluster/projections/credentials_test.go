@@ -85,10 +85,7 @@ func (s *signer) start() (stop func()) {
 	s.Projections = must.Get(projections.New(projections.Config{
 		Kube: s.kube, Changed: func() { s.changes.Add(1) }, Node: func() *v1.Node { return s.node }, Pods: func() []*v1.Pod { return s.pods },
 	}))(s)
-	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan struct{})
-	go func() { s.Projections.Run(ctx); close(ended) }()
-	return func() { cancel(); <-ended }
+	return must.Go(s, s.Projections.Run)
 }
 
 // get refuses a node the requests that do not exist, as the authorizer of an API server does.

@@ -1,7 +1,6 @@
 package projections_test
 
 import (
-	"context"
 	"encoding/pem"
 	"os"
 	"strings"
@@ -43,12 +42,9 @@ func on(t *testing.T, serves string, there []runtime.Object, test func(c *cluste
 			return a.GetResource().Version != c.serves, nil, apierrors.NewNotFound(a.GetResource().GroupResource(), "")
 		})
 		c.Projections = must.Get(projections.New(projections.Config{Kube: c.kube, Changed: func() { c.changes.Add(1) }}))(t)
-		ctx, cancel := context.WithCancel(context.Background())
-		ended := make(chan struct{})
-		go func() { c.Projections.Run(ctx); close(ended) }()
+		stop := must.Go(t, c.Projections.Run)
 		test(c)
-		cancel()
-		<-ended
+		stop()
 		if _, err := c.project(&v1.ClusterTrustBundleProjection{Name: new("a"), Path: "p"}); err == nil {
 			t.Error("no error after the end of Run")
 		}

@@ -25,9 +25,7 @@ import (
 // Health answers /healthz without TLS, and no other path.
 func TestHealth(t *testing.T) {
 	lis := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- health(ctx, lis, logr.Discard()) }()
+	must.Run(t, func(ctx context.Context) error { return health(ctx, lis, logr.Discard()) })
 	for path, want := range map[string]string{"/healthz": "200 OK", "/healthz/ping": "200 OK", "/pods": "404 Not Found", "/configz": "404 Not Found"} {
 		resp, err := http.Get("http://" + lis.Addr().String() + path)
 		if err != nil {
@@ -38,10 +36,6 @@ func TestHealth(t *testing.T) {
 		if err != nil || resp.Status != want || want == "200 OK" && string(text) != "ok" {
 			t.Errorf("%s: %s %q %v, want %s", path, resp.Status, text, err, want)
 		}
-	}
-	cancel()
-	if err := <-ended; err != nil {
-		t.Error(err)
 	}
 }
 

@@ -56,12 +56,8 @@ func atDesk(t *testing.T, pod *v1.Pod, test func(d *desk)) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &desk{T: t, kube: fake.NewClientset(pod)}
 		d.Manager = must.Get(status.New(status.Config{Kube: d.kube, Pods: d, Mirror: func(*v1.Pod) *v1.Pod { return d.mirror }}))(t)
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan struct{})
-		go func() { d.Manager.Run(ctx); close(ended) }()
+		must.Go(t, d.Manager.Run)
 		test(d)
-		cancel()
-		<-ended
 	})
 }
 

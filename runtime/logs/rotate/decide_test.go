@@ -124,9 +124,7 @@ func TestValidate(t *testing.T) {
 			t.Errorf("%+v: %v, want %q", p, err, want)
 		}
 	}
-	if err := (Policy{MaxSize: 1 << 62, MaxFiles: 1 << 62}).Validate(); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, (Policy{MaxSize: 1 << 62, MaxFiles: 1 << 62}).Validate())
 }
 
 // A shelf is a directory in memory.

@@ -148,8 +148,7 @@ func (p onePod) Get(types.UID) (*runtime.PodStatus, error) {
 
 func newRotator(t *testing.T, root string, w Reopener, p Policy) *Rotator {
 	t.Helper()
-	r := must.Get(New(Config{Pods: onePod{}, Runtime: w, LogsRoot: root, Policy: p}))(t)
-	return r
+	return must.Get(New(Config{Pods: onePod{}, Runtime: w, LogsRoot: root, Policy: p}))(t)
 }
 
 func inBubble(t *testing.T, test func(t *testing.T, root string)) {

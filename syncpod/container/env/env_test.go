@@ -12,10 +12,10 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/podsync/podsync/runtime/cri/critest/must"
+	"github.com/podsync/podsync/runtime/cri/critest/podtest"
 	"github.com/podsync/podsync/syncpod/container/env"
 )
 
@@ -88,10 +88,9 @@ func (w *world) sources() env.Sources {
 
 func pod(c v1.Container) *v1.Pod {
 	c.Name = "c"
-	return &v1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: "ns", UID: "u-1"},
-		Spec:       v1.PodSpec{Containers: []v1.Container{c}, EnableServiceLinks: ptr(false)},
-	}
+	pod := podtest.Pod("p", podtest.Namespace("ns"), podtest.UID("u-1"), func(p *v1.Pod) { p.Spec.Containers = []v1.Container{c} })
+	pod.Spec.EnableServiceLinks = ptr(false)
+	return pod
 }
 
 func resolve(t *testing.T, w *world, p *v1.Pod) (map[string]string, error) {

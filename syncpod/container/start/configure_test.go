@@ -28,9 +28,7 @@ func TestWithEnv(t *testing.T) {
 func TestMountsByPath(t *testing.T) {
 	c := &v1.Container{Name: "app", VolumeMounts: []v1.VolumeMount{{MountPath: "/data/"}, {MountPath: "tmp"}}}
 	m := container.Mounts{Mounts: []*runtimeapi.Mount{{ContainerPath: "/data"}, {ContainerPath: "/tmp/"}}}
-	if err := checkMounts(c, m); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, checkMounts(c, m))
 }
 
 // C3: the highest attempt with a log counts, regardless of the order of the list.

@@ -64,8 +64,7 @@ func (n *node) NameReserved(string) bool {
 
 func (n *node) runner(t *testing.T) *start.Runner {
 	t.Helper()
-	r := must.Get(start.New(start.Config{Runtime: n, Disposer: n}))(t)
-	return r
+	return must.Get(start.New(start.Config{Runtime: n, Disposer: n}))(t)
 }
 
 var labels = cri.Owner{}.Mark(map[string]string{runtime.LabelPodUID: "u1", runtime.LabelContainerName: "app"})

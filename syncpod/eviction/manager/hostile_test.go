@@ -18,18 +18,15 @@ import (
 
 	"github.com/podsync/podsync/internal/filetree"
 	"github.com/podsync/podsync/runtime/cri/critest/must"
+	"github.com/podsync/podsync/runtime/cri/critest/podtest"
 	"github.com/podsync/podsync/syncpod/eviction"
 )
 
 // hostilePod has an emptyDir "v" and a container "app" with limits of so much.
 func hostilePod(uid types.UID, limit string) *v1.Pod {
 	q := resource.MustParse(limit)
-	pod := &v1.Pod{Spec: v1.PodSpec{
-		Containers: []v1.Container{{Name: "app", Resources: v1.ResourceRequirements{Limits: v1.ResourceList{v1.ResourceEphemeralStorage: q}}}},
-		Volumes:    []v1.Volume{{Name: "v", VolumeSource: v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{SizeLimit: &q}}}},
-	}}
-	pod.Namespace, pod.Name, pod.UID = "default", string(uid), uid
-	return pod
+	return podtest.Pod(string(uid), podtest.UID(uid), podtest.Container("app", podtest.Limits("ephemeral-storage="+limit)),
+		podtest.Volume("v", v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{SizeLimit: &q}}))
 }
 
 // evicted measures pods at a time, and returns why each is evicted.

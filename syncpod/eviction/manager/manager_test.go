@@ -19,6 +19,7 @@ import (
 
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri/critest/must"
+	"github.com/podsync/podsync/runtime/cri/critest/podtest"
 	"github.com/podsync/podsync/runtime/stats"
 	"github.com/podsync/podsync/syncpod/eviction"
 	"github.com/podsync/podsync/syncpod/eviction/manager"
@@ -135,8 +136,7 @@ func (a *agent) memory(left uint64) {
 func newAgent(uids ...string) *agent {
 	a := &agent{uses: map[types.UID]uint64{}}
 	for i, uid := range uids {
-		pod := &v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{{Name: "app"}}}}
-		pod.Namespace, pod.Name, pod.UID = "default", uid, types.UID(uid)
+		pod := podtest.Pod(uid, podtest.UID(types.UID(uid)))
 		a.pods = append(a.pods, manager.Pod{Pod: pod, Status: &runtime.PodStatus{UID: pod.UID}})
 		a.uses[pod.UID] = uint64(len(uids)-i) << 20
 	}
@@ -147,8 +147,7 @@ func newAgent(uids ...string) *agent {
 func (a *agent) manager(t *testing.T, c manager.Config) *manager.Manager {
 	t.Helper()
 	c.Agent, c.Stats = a, a
-	m := must.Get(manager.New(c))(t)
-	return m
+	return must.Get(manager.New(c))(t)
 }
 
 func TestNewRefuses(t *testing.T) {

@@ -40,8 +40,7 @@ func newRunner(t testing.TB, c hook.Config) *hook.Runner {
 	if c.Exec == nil {
 		c.Exec = execFunc(noExec)
 	}
-	r := must.Get(hook.New(c))(t)
-	return r
+	return must.Get(hook.New(c))(t)
 }
 
 func exec(command ...string) *v1.LifecycleHandler {

@@ -351,16 +351,10 @@ func TestCertificatesStayOutOfErrors(t *testing.T) {
 		t.Fatal(err)
 	}
 	const uri = 6 // of a subject alternative name
-	names, err := asn1.Marshal([]asn1.RawValue{{Class: asn1.ClassContextSpecific, Tag: uri, Bytes: []byte("http://%zz/" + strings.Repeat("s3cret", 5<<10))}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	cert, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{
+	names := must.Get(asn1.Marshal([]asn1.RawValue{{Class: asn1.ClassContextSpecific, Tag: uri, Bytes: []byte("http://%zz/" + strings.Repeat("s3cret", 5<<10))}}))(t)
+	cert := must.Get(x509.CreateCertificate(rand.Reader, &x509.Certificate{
 		SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), ExtraExtensions: []pkix.Extension{{Id: asn1.ObjectIdentifier{2, 5, 29, 17}, Value: names}},
-	}, &x509.Certificate{SerialNumber: big.NewInt(1)}, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	}, &x509.Certificate{SerialNumber: big.NewInt(1)}, key.Public(), key))(t)
 	r := newRunner(t, handler.Config{Dial: func(context.Context, string, string) (net.Conn, error) {
 		ours, theirs := net.Pipe()
 		go func() {

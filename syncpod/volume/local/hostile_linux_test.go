@@ -158,9 +158,7 @@ func TestV16_SubPathOfASpecialFile(t *testing.T) {
 			t.Errorf("%s: mode %v, %v, want %v", name, info.Mode(), err, want)
 		}
 	}
-	if err := v.TearDown(t.Context(), "u", dir); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, v.TearDown(t.Context(), "u", dir))
 	if left, err := mounts.Below(dir); err != nil || len(left) > 0 {
 		t.Errorf("mounted after TearDown: %q, %v", left, err)
 	}

@@ -254,9 +254,7 @@ func TestPodDirectoryIsRemovedWithItsMounts(t *testing.T) {
 	if points, err := mounts.Below(root); err != nil || len(points) != 2 {
 		t.Errorf("mounted: %q, %v, want 2 of them and no error", points, err)
 	}
-	if err := dirs.RemovePod(t.Context(), pod.UID); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, dirs.RemovePod(t.Context(), pod.UID))
 	if left, err := dirs.Pods(); err != nil || len(left) > 0 {
 		t.Errorf("left: %q, %v, want no left and no error", left, err)
 	}
@@ -283,9 +281,7 @@ func TestRenamedPinIsTornDown(t *testing.T) {
 		t.Errorf("a secret is on a file system of type %x", f.Type)
 	}
 	for _, dir := range []string{victim, dir} {
-		if err := v.TearDown(t.Context(), pod.UID, dir); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, v.TearDown(t.Context(), pod.UID, dir))
 	}
 	if points, err := mounts.Below(top); err != nil || len(points) > 0 {
 		t.Errorf("mounted after TearDown: %q, %v", points, err)

@@ -128,9 +128,7 @@ func TestV1_FilesOfForeignVolumesStay(t *testing.T) {
 			if _, err := os.Stat(filepath.Dir(empty)); err == nil {
 				t.Error("the directories of a volume that was unmounted are left")
 			}
-			if err := errors.Join(os.Remove(data), os.Remove(directory), v.TearDown(t.Context(), "uid", dir)); err != nil {
-				t.Error(err)
-			}
+			must.Do(t, errors.Join(os.Remove(data), os.Remove(directory), v.TearDown(t.Context(), "uid", dir)))
 		})
 	}
 }
@@ -150,9 +148,7 @@ func TestForeignVolumesAreReadInParts(t *testing.T) {
 	if left, err := os.ReadDir(disk); err != nil || len(left) != 1500-1024 {
 		t.Errorf("%d directories are left, %v, want %d", len(left), err, 1500-1024)
 	}
-	if err := v.TearDown(t.Context(), "uid", dir); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, v.TearDown(t.Context(), "uid", dir))
 }
 
 // The directory of a pod stays until its volumes are unmounted.

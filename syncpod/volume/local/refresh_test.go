@@ -32,8 +32,7 @@ func refresh(t *testing.T, v *local.Volumes, pod *v1.Pod, dir string) (in time.D
 // version returns the current version directory of the volume "vol".
 func version(t *testing.T, dir, plugin string) string {
 	t.Helper()
-	link := must.Get(os.Readlink(filepath.Join(dir, "volumes", plugin, "vol/..data")))(t)
-	return link
+	return must.Get(os.Readlink(filepath.Join(dir, "volumes", plugin, "vol/..data")))(t)
 }
 
 // Objects that have changed are updated in the volume. Unchanged objects are not

@@ -56,8 +56,7 @@ func newStore() *store {
 
 func newVolumes(t *testing.T, c local.Config) *local.Volumes {
 	t.Helper()
-	v := must.Get(local.New(c))(t)
-	return v
+	return must.Get(local.New(c))(t)
 }
 
 // unprivileged has all sources and mounts nothing.
@@ -215,9 +214,7 @@ func TestUnusedVolumesAreLeftAlone(t *testing.T) {
 	}
 	pod.Spec.InitContainers = []v1.Container{{Name: "i", VolumeMounts: []v1.VolumeMount{{Name: "cache", MountPath: "/c"}}}}
 	setUp(t, unprivileged(t), pod, dir)
-	if _, err := os.Stat(filepath.Join(dir, "volumes/kubernetes.io~empty-dir/cache")); err != nil {
-		t.Error(err)
-	}
+	must.Get(os.Stat(filepath.Join(dir, "volumes/kubernetes.io~empty-dir/cache")))(t)
 }
 
 func TestNamesDoNotLeadOut(t *testing.T) {

@@ -103,8 +103,7 @@ func (n *node) post(t *testing.T, path string) []byte {
 	t.Helper()
 	resp := n.ask(t.Context(), t, http.MethodPost, path)
 	defer resp.Body.Close()
-	text := must.Get(io.ReadAll(resp.Body))(t)
-	return text
+	return must.Get(io.ReadAll(resp.Body))(t)
 }
 
 // load opens and closes all streams, and returns the resources in use while all are open.

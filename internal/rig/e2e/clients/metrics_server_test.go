@@ -28,8 +28,7 @@ func (n *node) scraper(t *testing.T) func() *storage.MetricsBatch {
 	}))(t)
 	return func() *storage.MetricsBatch {
 		t.Helper()
-		batch := must.Get(c.GetMetrics(t.Context(), itself()))(t)
-		return batch
+		return must.Get(c.GetMetrics(t.Context(), itself()))(t)
 	}
 }
 

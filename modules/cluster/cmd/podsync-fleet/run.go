@@ -23,7 +23,6 @@ import (
 	"github.com/podsync/podsync/modules/cluster/internal/binder"
 	"github.com/podsync/podsync/modules/cluster/internal/fleet"
 	"github.com/podsync/podsync/modules/cluster/internal/gate"
-	"github.com/podsync/podsync/modules/cluster/internal/resident"
 	"github.com/podsync/podsync/modules/cluster/internal/together"
 	"github.com/podsync/podsync/modules/cluster/internal/tracked"
 	"github.com/podsync/podsync/runtime/cri/critest"
@@ -112,7 +111,6 @@ func startAll(ctx context.Context, f *fleet.Fleet, specs []fleet.Spec) error {
 func partsOf(o options, kube kubernetes.Interface, f *fleet.Fleet, nodes nodesServer, r *report) ([]func(context.Context) error, error) {
 	parts := []func(context.Context) error{
 		withoutError(func(ctx context.Context) { r.printLines(ctx, o.every) }),
-		withoutError(func(ctx context.Context) { resident.ReleaseAfterStart(ctx, logr.Discard()) }),
 	}
 	if o.inMemory {
 		b, err := binder.New(kube)

@@ -21,7 +21,6 @@ import (
 
 	"github.com/podsync/podsync/modules/cluster/certificates"
 	"github.com/podsync/podsync/modules/cluster/config"
-	"github.com/podsync/podsync/modules/cluster/internal/resident"
 	"github.com/podsync/podsync/modules/cluster/internal/together"
 	"github.com/podsync/podsync/modules/devices"
 	"github.com/podsync/podsync/modules/otel"
@@ -203,8 +202,7 @@ func (a *agent) run(ctx context.Context) error {
 	with := func(run func(context.Context, *parts) error) func(context.Context) error {
 		return func(ctx context.Context) error { return run(ctx, p) }
 	}
-	return together.Run(ctx, p.loop.Run, a.watchAddress, a.serveHealth, with(a.delayShutdown), with(a.servePlugins), with(a.mountVolumes), with(a.servePodResources), with(a.join),
-		func(ctx context.Context) error { resident.ReleaseAfterStart(ctx, a.log); return nil })
+	return together.Run(ctx, p.loop.Run, a.watchAddress, a.serveHealth, with(a.delayShutdown), with(a.servePlugins), with(a.mountVolumes), with(a.servePodResources), with(a.join))
 }
 
 // join registers the node, and then runs the parts that need the API server. The pod checkpoint does not need it.

@@ -21,9 +21,7 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	k8sruntime "k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes/fake"
 	ktesting "k8s.io/client-go/testing"
@@ -36,6 +34,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/runtime/cri/critest/must"
+	"github.com/podsync/podsync/runtime/cri/critest/podtest"
 )
 
 // TestMain runs the tests, or what a test needs in a process of its own.
@@ -216,18 +215,14 @@ func (s *site) file(name, text string) (path string) {
 
 // podOf returns a pod with an environment variable from a ConfigMap and one from a Secret.
 func podOf(name, image string) *v1.Pod {
-	var grace int64 = 3
-	return &v1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: types.UID("uid-" + name)},
-		Spec: v1.PodSpec{NodeName: "n1", TerminationGracePeriodSeconds: &grace, Containers: []v1.Container{{
-			Name: "app", Image: image, ImagePullPolicy: v1.PullIfNotPresent,
-			Command: []string{"sh", "-c", "trap 'exit 0' TERM; sleep infinity & wait"},
-			EnvFrom: []v1.EnvFromSource{
+	return podtest.Pod(name, podtest.NodeName("n1"), podtest.GracePeriod(3),
+		podtest.Container("app", podtest.Image(image), podtest.Script("trap 'exit 0' TERM; sleep infinity & wait"), func(c *v1.Container) {
+			c.ImagePullPolicy = v1.PullIfNotPresent
+			c.EnvFrom = []v1.EnvFromSource{
 				{ConfigMapRef: &v1.ConfigMapEnvSource{LocalObjectReference: v1.LocalObjectReference{Name: "settings"}}},
 				{SecretRef: &v1.SecretEnvSource{LocalObjectReference: v1.LocalObjectReference{Name: "words"}}},
-			},
-		}}},
-	}
+			}
+		}))
 }
 
 // create creates objects in the API server.

@@ -217,8 +217,7 @@ func (s *soak) replaceTroubled(round int) {
 func (s *soak) create(name string, spec v1.PodSpec) *v1.Pod {
 	s.Helper()
 	spec.NodeName, spec.TerminationGracePeriodSeconds = "n1", new(int64(5))
-	pod := must.Get(s.pods.Create(s.Context(), &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec}, metav1.CreateOptions{}))(s)
-	return pod
+	return must.Get(s.pods.Create(s.Context(), &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec}, metav1.CreateOptions{}))(s)
 }
 
 // delete deletes a pod, and waits until its object is removed.

@@ -36,8 +36,7 @@ func onBench(t *testing.T, test func(b *bench)) {
 
 func (b *bench) make(name, node string) *v1.Pod {
 	b.Helper()
-	pod := must.Get(b.Create(b.Context(), &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1.PodSpec{NodeName: node, Containers: []v1.Container{{Name: "c", Image: "i"}}}}, metav1.CreateOptions{}))(b)
-	return pod
+	return must.Get(b.Create(b.Context(), &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1.PodSpec{NodeName: node, Containers: []v1.Container{{Name: "c", Image: "i"}}}}, metav1.CreateOptions{}))(b)
 }
 
 func (b *bench) watch(o metav1.ListOptions) watch.Interface {

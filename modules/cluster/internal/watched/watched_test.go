@@ -17,6 +17,7 @@ import (
 
 	"github.com/podsync/podsync/modules/cluster/internal/clientlog"
 	"github.com/podsync/podsync/modules/cluster/internal/watched"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 func TestMain(m *testing.M) { os.Exit(clientlog.Run(m)) }
@@ -53,12 +54,8 @@ func onServer(t *testing.T, list []*v1.Pod, test func(s *server)) {
 			WatchFuncWithContext: func(context.Context, metav1.ListOptions) (watch.Interface, error) { return s.events, nil },
 			DisableChunking:      true,
 		}, onlyLists{}), &v1.Pod{}, func(pod *v1.Pod) string { return pod.Spec.NodeName }, nil)
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan struct{})
-		go func() { s.Watch.Run(ctx); close(ended) }()
+		must.Go(t, s.Watch.Run)
 		test(s)
-		cancel()
-		<-ended
 	})
 }
 

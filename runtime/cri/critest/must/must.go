@@ -2,7 +2,11 @@
 // programs that test their agents with package critest.
 package must
 
-import "testing"
+import (
+	"context"
+	"sync"
+	"testing"
+)
 
 // Do ends the test if err is not nil.
 func Do(t testing.TB, err error) {
@@ -21,4 +25,29 @@ func Get[T any](v T, err error) func(testing.TB) T {
 		}
 		return v
 	}
+}
+
+// Run calls run in a goroutine. Its context ends when stop is called or when the test ends, and both wait until run has
+// returned. An error of run fails the test.
+func Run(t testing.TB, run func(context.Context) error) (stop func()) {
+	t.Helper()
+	return Go(t, func(ctx context.Context) {
+		if err := run(ctx); err != nil {
+			t.Errorf("Run: %v", err)
+		}
+	})
+}
+
+// Go is Run for a function without an error.
+func Go(t testing.TB, run func(context.Context)) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		run(ctx)
+	}()
+	stop = sync.OnceFunc(func() { cancel(); <-ended })
+	t.Cleanup(stop)
+	return stop
 }
