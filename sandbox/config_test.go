@@ -35,6 +35,7 @@ func TestConfigErrorsNameTheField(t *testing.T) {
 		{sandbox.Input{Pod: &v1.Pod{}}, "metadata.uid"},
 		{sandbox.Input{Pod: named("a/../../b", v1.PodSpec{})}, "metadata.name"},
 		{sandbox.Input{Pod: userns}, "spec.hostUsers"},
+		{sandbox.Input{Pod: named("p", v1.PodSpec{HostUsers: ptr(false)})}, "spec.hostUsers"},
 		{sandbox.Input{Pod: policy}, "supplementalGroupsPolicy"},
 		{sandbox.Input{Pod: named("p", v1.PodSpec{Hostname: "A"})}, "spec.hostname"},
 		{sandbox.Input{Pod: named("p", v1.PodSpec{}), Hostname: sandbox.Hostname{Domain: "d"}}, "Input.Hostname"},
@@ -117,27 +118,17 @@ func TestSysctlNames(t *testing.T) {
 	}
 }
 
+// A pod needs a user namespace of its own even without a security context; otherwise root in it would be root of the node.
 func TestUserNamespace(t *testing.T) {
 	mapping := &runtimeapi.UserNamespace{Uids: []*runtimeapi.IDMapping{{HostId: 65536, Length: 65536}}}
 	for hostUsers, want := range map[*bool]bool{nil: false, ptr(true): false, ptr(false): true} {
-		pod := named("p", v1.PodSpec{HostUsers: hostUsers, SecurityContext: &v1.PodSecurityContext{}})
-		got := mustConfig(t, sandbox.Input{Pod: pod, UserNamespace: mapping}).Linux.SecurityContext.NamespaceOptions.UsernsOptions
-		if (got != nil) != want || got != nil && (!proto.Equal(got, mapping) || got == mapping) {
-			t.Errorf("user namespace %v, want a copy of the mapping: %v", got, want)
+		for _, context := range []*v1.PodSecurityContext{nil, {}} {
+			in := sandbox.Input{Pod: named("p", v1.PodSpec{HostUsers: hostUsers, SecurityContext: context}), UserNamespace: mapping}
+			got := mustConfig(t, in).Linux.SecurityContext.GetNamespaceOptions().GetUsernsOptions()
+			if (got != nil) != want || got != nil && (!proto.Equal(got, mapping) || got == mapping) {
+				t.Errorf("user namespace %v, want a copy of the mapping: %v", got, want)
+			}
 		}
-	}
-}
-
-// A pod needs a user namespace of its own even without a security context; otherwise root in it would be root of the node.
-func TestUserNamespaceWithoutSecurityContext(t *testing.T) {
-	pod := named("p", v1.PodSpec{HostUsers: ptr(false)})
-	mapping := &runtimeapi.UserNamespace{Uids: []*runtimeapi.IDMapping{{HostId: 65536, Length: 65536}}}
-	got := mustConfig(t, sandbox.Input{Pod: pod, UserNamespace: mapping}).Linux.SecurityContext.GetNamespaceOptions().GetUsernsOptions()
-	if !proto.Equal(got, mapping) {
-		t.Errorf("user namespace %v, want %v", got, mapping)
-	}
-	if _, err := sandbox.GeneratePodSandboxConfig(sandbox.Input{Pod: pod}); err == nil {
-		t.Error("a pod without a mapping gets a sandbox")
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -91,31 +90,6 @@ func TestStopReturnsPermanentErrors(t *testing.T) {
 		}
 		if err := n.runner.Stop(t.Context(), ""); err == nil || !strings.Contains(err.Error(), "ID is empty") {
 			t.Errorf("%v, want an error and %q in it", err, "ID is empty")
-		}
-	})
-}
-
-func TestOneStopInFlight(t *testing.T) {
-	bothStyles(t, func(t *testing.T, n *node) {
-		c := n.create(1)
-		n.Fault(faults.Fault{Match: faults.Match{Method: critest.StopPodSandbox}, Times: faults.Always, Delay: 10 * time.Second})
-		var wg sync.WaitGroup
-		for range 3 {
-			wg.Go(func() {
-				if err := n.runner.Stop(t.Context(), c.ID); err != nil {
-					t.Error(err)
-				}
-			})
-		}
-		time.Sleep(time.Second)
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		if err := n.runner.Stop(ctx, c.ID); !errors.Is(err, cri.ErrDeadline) {
-			t.Errorf("%v, want the context's error", err)
-		}
-		wg.Wait()
-		if most := n.Journal().Of(critest.StopPodSandbox).MaxConcurrent(); most != 1 {
-			t.Errorf("%d stops at once", most)
 		}
 	})
 }

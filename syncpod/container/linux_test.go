@@ -2,7 +2,6 @@ package container_test
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"reflect"
 	"slices"
 	"testing"
@@ -275,22 +274,5 @@ func TestOOMScoreOfSidecars(t *testing.T) {
 	in.Name = "s" // 6 GiB more for the three that run together: 2 GiB each.
 	if got := oom(t, in); got != 813 {
 		t.Errorf("with the pod's memory shared out: %d, want 813", got)
-	}
-}
-
-// The order in which the kernel kills: first pods without requests, then burstable pods, those with smaller requests
-// first, and guaranteed pods last, even if they use all of their requests.
-func TestOOMScoreKeepsTheOrder(t *testing.T) {
-	random := rand.New(rand.NewPCG(5, 6))
-	for range 300 {
-		a, b := random.Int64N(64<<30)+1, random.Int64N(64<<30)+1
-		score := func(request int64) int64 {
-			return oom(t, of(v1.Container{Resources: v1.ResourceRequirements{
-				Requests: v1.ResourceList{v1.ResourceMemory: *resource.NewQuantity(request, resource.BinarySI)}}}))
-		}
-		small, large := score(min(a, b)), score(max(a, b))
-		if small < large || small >= 1000 || large < 3 {
-			t.Fatalf("requests %d and %d have scores %d and %d", min(a, b), max(a, b), small, large)
-		}
 	}
 }
