@@ -192,7 +192,7 @@ const _ = uint(maxKnown - devicePool - maxResources*(resourceShare+1<<10)) // th
 // A plugin with many names takes neither the devices of others nor the file in which all are listed.
 func TestDevicesOfAllPluginsAreBounded(t *testing.T) {
 	m, err := New(Config{State: t.TempDir(), Directory: t.TempDir()})
-	must(t, err)
+	must.Do(t, err)
 	report := func(resource string, devices int) {
 		p := &plugin{resource: resource}
 		m.plugins[resource] = p
@@ -221,7 +221,7 @@ func TestDevicesOfAllPluginsAreBounded(t *testing.T) {
 		t.Errorf("%d devices of one plugin with %d names, want as many as the pool has room for", hostile, names)
 	}
 	known, err := m.known.read()
-	must(t, err)
+	must.Do(t, err)
 	if len(known) != names+2 {
 		t.Errorf("%d resources are written, want %d", len(known), names+2)
 	}

@@ -5,11 +5,19 @@ package must
 import (
 	"context"
 	"sync"
-	"testing"
 )
 
+// TB is what the package needs of a testing.TB. Programs that link package critest do not link package testing.
+type TB interface {
+	Helper()
+	Cleanup(f func())
+	Context() context.Context
+	Errorf(format string, args ...any)
+	Fatal(args ...any)
+}
+
 // Do ends the test if err is not nil.
-func Do(t testing.TB, err error) {
+func Do(t TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
@@ -17,8 +25,8 @@ func Do(t testing.TB, err error) {
 }
 
 // Get takes the results of a call. The function that it returns ends the test if err is not nil, and returns v otherwise.
-func Get[T any](v T, err error) func(testing.TB) T {
-	return func(t testing.TB) T {
+func Get[T any](v T, err error) func(TB) T {
+	return func(t TB) T {
 		t.Helper()
 		if err != nil {
 			t.Fatal(err)
@@ -29,7 +37,7 @@ func Get[T any](v T, err error) func(testing.TB) T {
 
 // Run calls run in a goroutine. Its context ends when stop is called or when the test ends, and both wait until run has
 // returned. An error of run fails the test.
-func Run(t testing.TB, run func(context.Context) error) (stop func()) {
+func Run(t TB, run func(context.Context) error) (stop func()) {
 	t.Helper()
 	return Go(t, func(ctx context.Context) {
 		if err := run(ctx); err != nil {
@@ -39,7 +47,7 @@ func Run(t testing.TB, run func(context.Context) error) (stop func()) {
 }
 
 // Go is Run for a function without an error.
-func Go(t testing.TB, run func(context.Context)) (stop func()) {
+func Go(t TB, run func(context.Context)) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	ended := make(chan struct{})
