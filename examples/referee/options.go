@@ -12,25 +12,25 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest/agenttest"
 )
 
-const help = `Holds a node agent against what pods are promised.
+const help = `Checks whether a node agent keeps its promises to pods.
 
     referee [flags] -- COMMAND [ARGUMENT...]
 
 COMMAND starts the agent: a program that keeps the pods of a folder of manifests running,
-on a runtime that it is told. In it, and in the file of -config, are replaced
+on a given runtime. The referee replaces these words in COMMAND and in the file of -config:
 
-    {endpoint}   by the runtime's endpoint, unix:///path
-    {manifests}  by the folder of manifests
-    {root}       by a folder for what the agent keeps
-    {logs}       by a folder for the logs of containers
-    {config}     by the file made of the one that -config names
+    {endpoint}   the endpoint of the runtime, unix:///path
+    {manifests}  the folder of manifests
+    {root}       a folder for the state of the agent
+    {logs}       a folder for the logs of containers
+    {config}     the path of the file of -config, with its words replaced
 
-It is started anew for each scenario, several side by side, and is killed where a
-scenario says so. It has to be the agent itself, and no shell that starts it. No container
-really runs, and nothing needs root unless the agent does.
+The referee starts the agent once for each scenario, several at a time, and kills it where
+a scenario says so. COMMAND must be the agent itself, not a shell that starts it. The
+containers are simulated, and nothing needs root unless the agent does.
 
-Exit codes: 0 all promises kept that were judged, 1 some broken, 2 started wrongly,
-3 a scenario could not be played.
+Exit codes: 0 the agent kept all promises that were checked, 1 it broke some, 2 invalid
+arguments, 3 a scenario could not run.
 
 Flags:
 `
@@ -57,18 +57,18 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	var o options
 	flags := flag.NewFlagSet("referee", flag.ContinueOnError)
 	flags.SetOutput(io.Discard) // main prints errors
-	flags.StringVar(&o.config, "config", "", "`file` with the agent's configuration, in which words are replaced as in COMMAND")
-	flags.StringVar(&o.scenarios, "scenarios", "", "`names` of the scenarios to play, with commas between them (default all; see -list)")
-	flags.IntVar(&o.random, "random", 0, "`how many` scenarios to draw at random, and play besides")
-	flags.Uint64Var(&o.seed, "seed", 1, "the first `seed` of those")
-	flags.IntVar(&o.parallel, "parallel", 4, "`how many` scenarios to play side by side")
+	flags.StringVar(&o.config, "config", "", "`file` with the agent's configuration, whose words in braces are replaced")
+	flags.StringVar(&o.scenarios, "scenarios", "", "`names` of the scenarios to run, separated by commas (default all; see -list)")
+	flags.IntVar(&o.random, "random", 0, "`number` of random scenarios to run in addition")
+	flags.Uint64Var(&o.seed, "seed", 1, "first `seed` of the random scenarios")
+	flags.IntVar(&o.parallel, "parallel", 4, "`number` of scenarios that run at a time")
 	flags.DurationVar(&o.notice, "notice", 5*time.Second, "`time` that the agent may take to see a change in the folder of manifests")
-	flags.DurationVar(&o.patience, "patience", 6*time.Minute, "`time` that it may take, when nothing goes wrong any more, until all is as it should be")
-	flags.StringVar(&o.html, "html", "", "`file` to write a page with the timelines of broken promises to")
-	flags.StringVar(&o.json, "json", "", "`file` to write the report to as JSON")
-	flags.StringVar(&o.logs, "output", "", "`file` to write to what the agents print")
-	flags.BoolVar(&o.list, "list", false, "list the scenarios, with what is done in them, and play none")
-	flags.BoolVar(&o.promises, "promises", false, "list the promises, with their sources, and play nothing")
+	flags.DurationVar(&o.patience, "patience", 6*time.Minute, "`time` within which all pods must be as desired after the last fault")
+	flags.StringVar(&o.html, "html", "", "`file` for a page with the timelines of broken promises")
+	flags.StringVar(&o.json, "json", "", "`file` for the report as JSON")
+	flags.StringVar(&o.logs, "output", "", "`file` for the output of the agents")
+	flags.BoolVar(&o.list, "list", false, "list the scenarios with their steps, and run none")
+	flags.BoolVar(&o.promises, "promises", false, "list the promises with their sources, and run nothing")
 	err := flags.Parse(args)
 	if errors.Is(err, flag.ErrHelp) {
 		fmt.Fprint(stderr, help)

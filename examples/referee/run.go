@@ -103,7 +103,7 @@ func (o options) progress(w io.Writer) func(agenttest.Progress) {
 		}
 		switch {
 		case p.Err != nil:
-			fmt.Fprintf(w, "[%d/%d] %-34s %6s  not played: %v\n", p.Done, p.All, p.Scenario, p.Took.Round(time.Second), p.Err)
+			fmt.Fprintf(w, "[%d/%d] %-34s %6s  could not run: %v\n", p.Done, p.All, p.Scenario, p.Took.Round(time.Second), p.Err)
 		case len(p.Broken) > 0:
 			fmt.Fprintf(w, "[%d/%d] %-34s %6s  breaks %s\n", p.Done, p.All, p.Scenario, p.Took.Round(time.Second), strings.Join(p.Broken, ", "))
 		default:

@@ -67,10 +67,10 @@ func report(t *testing.T, r result) {
 	}
 	file := filepath.Join(dir, fmt.Sprintf("seed-%d.txt", r.Seed))
 	if err := writeStory(file, r); err != nil {
-		t.Errorf("the story is lost: %v", err)
+		t.Errorf("the history of this life cannot be stored: %v", err)
 		return
 	}
-	t.Logf("the story is in %s", file)
+	t.Logf("the history of this life is in %s", file)
 }
 
 func writeStory(file string, r result) error {
@@ -153,21 +153,21 @@ func (s *summary) byTries() (names []string) {
 
 // print prints the faults that the lives met, and the rules that they tested.
 func (s *summary) print(t *testing.T, times int, took time.Duration) {
-	t.Logf("%d lives in %v: %.1f days, %d calls", s.lives, took.Round(time.Second/10), s.lasted.Hours()/24, s.calls)
+	t.Logf("%d simulated lives in %v: %.1f simulated days, %d calls of the runtime", s.lives, took.Round(time.Second/10), s.lasted.Hours()/24, s.calls)
 	if times > 1 {
-		t.Logf("%d of %d lives differ when they are lived again", s.differ, s.again)
+		t.Logf("%d of %d repeated lives differ", s.differ, s.again)
 	}
 	for _, counts := range []map[string]int{s.met, s.judged} {
 		for _, what := range slices.Sorted(maps.Keys(counts)) {
 			t.Logf("%9d  %s", counts[what], what)
 		}
 	}
-	t.Logf("the rules that the fewest lives put to the test:")
+	t.Logf("the rules that apply in the fewest lives:")
 	for _, name := range s.byTries()[:rarest] {
-		t.Logf("%9d  lives, %d times: %s", s.tried[name], s.judged[name], name)
+		t.Logf("%9d lives, %d times: %s", s.tried[name], s.judged[name], name)
 	}
 	for _, name := range s.rarelyTried() {
-		t.Errorf("%s: %d of %d lives put it to the test, want one in %d", name, s.tried[name], s.lives, oneIn)
+		t.Errorf("%s applies in %d of %d lives, want one in %d", name, s.tried[name], s.lives, oneIn)
 	}
 }
 
