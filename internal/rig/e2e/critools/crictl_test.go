@@ -115,6 +115,7 @@ func (s *shell) file(name, text string) string {
 }
 
 func TestCrictl(t *testing.T) {
+	t.Parallel()
 	web := func(ctx context.Context, c *critest.Command) int {
 		lis, err := c.Listen(80)
 		if err != nil {
@@ -156,7 +157,8 @@ func TestCrictl(t *testing.T) {
 	s.runs(`^hi\n`, "exec", "--sync", app, "echo", "hi")
 	s.begins(strings.NewReader("a line\n"), "attach", "-i", app)("got a line")
 	port := s.begins(nil, "port-forward", sandbox, ":80")(`Forwarding from (127\.0\.0\.1:\d+) -> 80`)[1]
-	answer, err := http.Get("http://" + port)
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	answer, err := client.Get("http://" + port)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,6 +22,7 @@ import (
 
 // All specs pass that do not need a kernel. To see whether others do, too: PODSYNC_KERNEL=all go test -run Specs -timeout 1h
 func TestSpecs(t *testing.T) {
+	t.Parallel()
 	rt, endpoint := listening(t, critest.Config{Programs: map[string]critest.Program{"top": top}})
 	publish(t, rt)
 	// The specs dial addresses of pods by the default transport.
