@@ -79,6 +79,9 @@ type Collector struct {
 	asked map[string]request
 	// directories holds the log directories for the pods seen so far.
 	directories map[types.UID]string
+	// earlier holds the other log directories that were there at the first pass, which has been if it is not nil: the runtime
+	// may have no object of a pod that an earlier agent has stopped.
+	earlier map[types.UID]string
 }
 
 // request records when to try again to remove an item.

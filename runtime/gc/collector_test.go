@@ -437,6 +437,19 @@ func TestLogsOfARemovedPod(t *testing.T) {
 	}
 }
 
+// The logs of a pod that an earlier agent has evicted are removed, although the runtime has nothing of it any more.
+func TestR5_LogsOfAPodThatAnEarlierAgentEvicted(t *testing.T) {
+	root := t.TempDir()
+	write(t, root, "ns_p_u/app/0.log", "ns_p_v/app/0.log", "ns_p_w/app/0.log", "other/0.log")
+	c := newCollector(t, func(c *gc.Config) { c.LogsRoot = root })
+	c.has("v", running(0))
+	c.collect(t, gone{})                 // its source has not delivered yet
+	c.collect(t, evicted{"u", "v", "x"}) // v still runs, and w belongs to another agent
+	if got := files(t, root); got != "ns_p_v/app/0.log ns_p_w/app/0.log other/0.log" {
+		t.Errorf("%s is left", got)
+	}
+}
+
 func TestLogsThatCannotBeRemoved(t *testing.T) {
 	root := t.TempDir()
 	uid := types.UID(strings.Repeat("u", 300)) // more than a file system takes

@@ -50,12 +50,38 @@ func (c *Collector) pruneLogs(live []*runtime.PodStatus, gone bool, lives PodSta
 	for _, status := range live {
 		errs = append(errs, c.pruneOf(root, status))
 	}
-	if gone {
+	found, err := c.findEarlier(root, lives)
+	errs = append(errs, err)
+	if gone || found {
 		for _, uid := range slices.Sorted(maps.Keys(c.directories)) {
 			errs = append(errs, c.removeDirectory(root, uid, lives))
 		}
 	}
 	return errors.Join(append(errs, c.pruneLinks(root, live))...)
+}
+
+// findEarlier records the log directories for pods that have stopped and that the runtime had lost before the first pass. It
+// leaves those for unknown pods, which may belong to another agent.
+func (c *Collector) findEarlier(root *os.Root, lives PodStates) (found bool, err error) {
+	if c.earlier == nil {
+		names, err := hostfs.Names(root, ".")
+		if err != nil {
+			return false, fmt.Errorf("gc: Config.LogsRoot: %w", err)
+		}
+		c.earlier = map[types.UID]string{}
+		for _, name := range names {
+			if parts := strings.SplitN(name, "_", 3); len(parts) == 3 && c.directories[types.UID(parts[2])] == "" {
+				c.earlier[types.UID(parts[2])] = name
+			}
+		}
+	}
+	for uid, name := range c.earlier {
+		if lives.AllShouldBeRemoved(uid) {
+			c.directories[uid], found = name, true
+			delete(c.earlier, uid)
+		}
+	}
+	return found, nil
 }
 
 // removeDirectory removes the logs for a pod that the runtime no longer has.
