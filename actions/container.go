@@ -112,8 +112,11 @@ func find(pod *v1.Pod, name string) int {
 	return -1
 }
 
-// FindContainer returns the container with the given name, from any list in the pod.
+// FindContainer returns the container with the given name, from any list in the pod. A nil pod has none.
 func FindContainer(pod *v1.Pod, name string) (ContainerRef, bool) {
+	if pod == nil {
+		return ContainerRef{}, false
+	}
 	at := find(pod, name)
 	if at < 0 {
 		return ContainerRef{}, false
@@ -132,8 +135,24 @@ func position(pod *v1.Pod, ref ContainerRef) int {
 	return len(pod.Spec.InitContainers) + len(pod.Spec.Containers) + ref.Index
 }
 
-// Spec returns the container's spec in the pod, which must contain the container. The spec belongs
+// Spec returns the container's spec in the pod, nil if the pod does not have it. The spec belongs
 // to the pod. For an ephemeral container it is the part that all kinds have in common.
 func (r ContainerRef) Spec(pod *v1.Pod) *v1.Container {
+	if r.Index < 0 || r.Index >= lengthOf(pod, r.Kind) {
+		return nil
+	}
 	return specAt(pod, position(pod, r))
+}
+
+// lengthOf returns how many containers of a kind a pod has.
+func lengthOf(pod *v1.Pod, kind ContainerKind) int {
+	switch {
+	case pod == nil:
+		return 0
+	case kind == InitContainer:
+		return len(pod.Spec.InitContainers)
+	case kind == RegularContainer:
+		return len(pod.Spec.Containers)
+	}
+	return len(pod.Spec.EphemeralContainers)
 }

@@ -52,7 +52,7 @@ func (p Plan) Restarts(pod *v1.Pod, status *runtime.PodStatus) (ids []runtime.Co
 			ids = append(ids, k.ID)
 		}
 	}
-	if !p.KillPod || p.TerminatesPod() || p.KillReason == PodInitUnknown {
+	if pod == nil || !p.KillPod || p.TerminatesPod() || p.KillReason == PodInitUnknown {
 		return ids
 	}
 	for i := range pod.Spec.Containers {
@@ -66,8 +66,11 @@ func (p Plan) Restarts(pod *v1.Pod, status *runtime.PodStatus) (ids []runtime.Co
 
 // RestartsAfter reports whether the spec restarts a container after the given exit code, and why,
 // also if the pod is being deleted. A restart rule that matches the exit code does (KEP-5307);
-// without one the restart policy decides. Both arguments are required.
+// without one the restart policy decides. A nil container, or one without a pod, does not restart.
 func RestartsAfter(pod *v1.Pod, c *v1.Container, exitCode int32) (again bool, why Reason) {
+	if pod == nil || c == nil {
+		return false, ReasonNone
+	}
 	if matchingRule(c, exitCode) != nil {
 		return true, ContainerExitRule
 	}

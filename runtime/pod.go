@@ -10,7 +10,7 @@ func IsTerminal(phase v1.PodPhase) bool { return phase == v1.PodSucceeded || pha
 // (KEP-753). The caller must pass init containers only: a regular container with the same restart
 // policy is not a sidecar.
 func IsSidecar(c *v1.Container) bool {
-	return c.RestartPolicy != nil && *c.RestartPolicy == v1.ContainerRestartPolicyAlways
+	return c != nil && c.RestartPolicy != nil && *c.RestartPolicy == v1.ContainerRestartPolicyAlways
 }
 
 // systemCritical is system-cluster-critical's priority; only system-node-critical is higher.
@@ -20,6 +20,9 @@ const systemCritical = 2_000_000_000
 // system-cluster-critical's priority or a higher one. Critical pods are not evicted, preempt other pods, and do not
 // swap.
 func IsCritical(pod *v1.Pod) bool {
+	if pod == nil {
+		return false
+	}
 	_, mirror := pod.Annotations[v1.MirrorPodAnnotationKey]
 	return mirror || IsStatic(pod) || pod.Spec.Priority != nil && *pod.Spec.Priority >= systemCritical
 }

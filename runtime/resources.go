@@ -19,10 +19,13 @@ type ContainerResources struct {
 }
 
 // ResourcesOf returns the resources with which a pod's container is created. If the container has no
-// limit of its own, the limit for the pod applies (KEP-2837).
+// limit of its own, the limit for the pod applies (KEP-2837), if pod is not nil. A nil container has no resources.
 func ResourcesOf(pod *v1.PodSpec, c *v1.Container) ContainerResources {
+	if c == nil {
+		return ContainerResources{}
+	}
 	whole := &v1.ResourceRequirements{}
-	if pod.Resources != nil {
+	if pod != nil && pod.Resources != nil {
 		whole = pod.Resources
 	}
 	return ContainerResources{

@@ -124,8 +124,11 @@ func (s *PodStatus) Latest(name string) *ContainerStatus {
 }
 
 // NewerThan reports whether c replaces other as the current container. Both have the same name, and
-// other is listed before c.
+// other is listed before c. Nil is older than any container.
 func (c *ContainerStatus) NewerThan(other *ContainerStatus) bool {
+	if c == nil || other == nil {
+		return c != nil
+	}
 	if c.Attempt != other.Attempt {
 		return c.Attempt > other.Attempt
 	}

@@ -54,8 +54,11 @@ func MilliCPUToShares(milliCPU int64) int64 {
 }
 
 // MilliCPUToQuota returns the CPU time per period, both in microseconds, for a limit in thousandths of a CPU; 0, no
-// limit, stays 0.
+// limit, stays 0. A period of 0 is the default, 100 ms.
 func MilliCPUToQuota(milliCPU, period int64) int64 {
+	if period <= 0 {
+		period = defaultPeriod.Microseconds()
+	}
 	switch {
 	case milliCPU <= 0:
 		return 0

@@ -2,6 +2,7 @@ package cri
 
 import (
 	"context"
+	"fmt"
 
 	"google.golang.org/grpc"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -15,6 +16,9 @@ import (
 // or the code Unimplemented, from calls that it does not have: an agent can do without GetContainerEvents, the calls for
 // statistics and RuntimeConfig, for example. Close does nothing. The runtime's name is unknown, so pass it on, for
 // example as syncpod.Config.RuntimeName.
+//
+// Either service may be nil for a program that does not use it: its calls return an error of class ErrUnimplemented, and
+// [Client.Validate] an error, because an agent needs both.
 func New(runtime runtimeapi.RuntimeServiceClient, image runtimeapi.ImageServiceClient) *Client {
 	return Timeouts{}.Client(runtime, image)
 }
@@ -22,14 +26,26 @@ func New(runtime runtimeapi.RuntimeServiceClient, image runtimeapi.ImageServiceC
 // Client returns a Client as New does, whose calls are limited by t.
 func (t Timeouts) Client(runtime runtimeapi.RuntimeServiceClient, image runtimeapi.ImageServiceClient) *Client {
 	t = t.withDefaults()
-	c := &Client{pods: runtime}
-	if runtime != nil {
-		c.RuntimeServiceClient = boundedRuntime{runtime, t}
+	c := &Client{pods: runtime, lacks: runtime == nil || image == nil}
+	if runtime == nil {
+		runtime = runtimeapi.NewRuntimeServiceClient(noConn{})
 	}
-	if image != nil {
-		c.ImageServiceClient = boundedImages{image, t}
+	if image == nil {
+		image = runtimeapi.NewImageServiceClient(noConn{})
 	}
+	c.RuntimeServiceClient, c.ImageServiceClient = boundedRuntime{runtime, t}, boundedImages{image, t}
 	return c
+}
+
+// noConn takes the place of a service that the caller does not have.
+type noConn struct{}
+
+func (noConn) Invoke(_ context.Context, method string, _, _ any, _ ...grpc.CallOption) error {
+	return &Error{Class: ErrUnimplemented, Err: fmt.Errorf("the Client was made without the service of %s", method)}
+}
+
+func (c noConn) NewStream(ctx context.Context, _ *grpc.StreamDesc, method string, _ ...grpc.CallOption) (grpc.ClientStream, error) {
+	return nil, c.Invoke(ctx, method, nil, nil)
 }
 
 // boundedRuntime and boundedImages limit each call's duration, and bound its error's text. Streams end with their contexts.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"time"
 
@@ -57,6 +58,7 @@ type Client struct {
 	runtimeapi.RuntimeServiceClient
 	runtimeapi.ImageServiceClient
 
+	lacks   bool // a service
 	conn    grpc.ClientConnInterface
 	pods    any // may have DialPod: conn, or the implementation
 	version *runtimeapi.VersionResponse
@@ -71,6 +73,9 @@ func Dial(ctx context.Context, c Config) (*Client, error) {
 	dialer, name, err := c.dialer()
 	if err != nil {
 		return nil, err
+	}
+	if i := slices.Index(c.Options, nil); i >= 0 {
+		return nil, fmt.Errorf("cri: Config.Options[%d] is nil", i)
 	}
 	timeouts := c.Timeouts.withDefaults()
 	options := append(c.options(dialer, timeouts), c.Options...)
@@ -88,8 +93,12 @@ func Dial(ctx context.Context, c Config) (*Client, error) {
 
 // NewClient returns a Client that uses the caller's connection, with that connection's message sizes. Its calls have the
 // default Timeouts; for others, pass a connection of [Timeouts.Conn]. It makes no call, so it does not know the runtime's
-// name: pass the name on, for example as syncpod.Config.RuntimeName.
+// name: pass the name on, for example as syncpod.Config.RuntimeName. conn is required: each call of a Client without one is an
+// error, and Validate reports it.
 func NewClient(conn grpc.ClientConnInterface) *Client {
+	if conn == nil {
+		return New(nil, nil)
+	}
 	if _, timed := conn.(timedConn); !timed {
 		conn = Timeouts{}.Conn(conn)
 	}
@@ -109,7 +118,7 @@ func newClient(conn grpc.ClientConnInterface) *Client {
 
 // Validate returns an error for a Client that lacks either service.
 func (c *Client) Validate() error {
-	if c.RuntimeServiceClient == nil || c.ImageServiceClient == nil {
+	if c.lacks || c.RuntimeServiceClient == nil || c.ImageServiceClient == nil {
 		return errors.New("not connected: make it with cri.Dial, cri.NewClient or cri.New")
 	}
 	return nil

@@ -15,10 +15,10 @@ import (
 // syscall.Errno, and nothing else from err, because the text could be found and printed again.
 func Error(err error) error { return ErrorWith(err, Line) }
 
-// ErrorWith is Error with another function for the text, such as one that also removes secrets.
+// ErrorWith is Error with another function for the text, such as one that also removes secrets. With a nil function it returns err.
 func ErrorWith(err error, change func(string) string) error {
-	if err == nil {
-		return nil
+	if err == nil || change == nil {
+		return err
 	}
 	before := err.Error()
 	after := change(before)

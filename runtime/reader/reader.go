@@ -112,6 +112,9 @@ func (r *Reader) SandboxStatus(ctx context.Context, id string) (podruntime.Sandb
 // returned without a status. With a nil prev everything is read. prev is not modified; the result
 // shares its parts.
 func (r *Reader) Inspect(ctx context.Context, p *ListedPod, prev *podruntime.PodStatus) (*podruntime.PodStatus, error) {
+	if p == nil {
+		return nil, errors.New("reader: no ListedPod was passed to Inspect")
+	}
 	in := inspection{Reader: r, known: knownPod{prev}, answered: map[string]*runtimeapi.ContainerStatus{}}
 	status := &podruntime.PodStatus{UID: p.UID, Name: p.Name, Namespace: p.Namespace, ObservedAt: p.ObservedAt}
 	var err error

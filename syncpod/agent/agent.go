@@ -43,8 +43,10 @@ func New(c Config) (*Agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.Loop, err = loop.New(c.loop(parts))
-	return a, err
+	if a.Loop, err = loop.New(c.loop(parts)); err != nil {
+		return nil, err
+	}
+	return a, nil
 }
 
 // podsCgroup returns the path of the cgroup of all pods, "" if it is unknown.

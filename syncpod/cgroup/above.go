@@ -55,7 +55,7 @@ func ResourceConfigForQOSClass(a Above, class v1.PodQOSClass) Resources {
 	}
 	var cpu resource.Quantity
 	for _, pod := range a.Pods {
-		if qos.Class(pod) == class {
+		if pod != nil && qos.Class(pod) == class {
 			cpu.Add(*requested(&pod.Spec, v1.ResourceCPU))
 		}
 	}
@@ -75,7 +75,7 @@ func (a Above) reservations(class v1.PodQOSClass) map[string]string {
 	}
 	sums := map[string]int64{}
 	for _, pod := range a.Pods {
-		if of := qos.Class(pod); class == "" || of == class {
+		if of := qos.Class(pod); pod != nil && (class == "" || of == class) {
 			sums[reservedIn(of)] += max(requested(&pod.Spec, v1.ResourceMemory).Value(), 0)
 		}
 	}

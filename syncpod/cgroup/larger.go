@@ -39,7 +39,8 @@ func largerLimit(a, b *int64, least int64) *int64 {
 
 // largerQuota returns the larger CPU time share, in b's period if it has one.
 func largerQuota(a, b Resources) (quota, period *int64) {
-	if a.CPUQuota == nil || b.CPUQuota == nil || *a.CPUQuota <= 0 || *b.CPUQuota <= 0 {
+	if a.CPUQuota == nil || b.CPUQuota == nil || *a.CPUQuota <= 0 || *b.CPUQuota <= 0 ||
+		a.CPUPeriod == nil || b.CPUPeriod == nil || *a.CPUPeriod <= 0 {
 		return nil, nil
 	}
 	of := float64(*a.CPUQuota) / float64(*a.CPUPeriod) * float64(*b.CPUPeriod)

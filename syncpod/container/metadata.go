@@ -31,6 +31,9 @@ const maxRecorded = 64 << 10
 // Ephemeral containers' annotations count only for an ephemeral container, so that none prevents another container's
 // restart.
 func CheckRecorded(spec *v1.PodSpec, name string) error {
+	if spec == nil {
+		return nil
+	}
 	recorded := 0
 	for _, list := range [][]v1.Container{spec.InitContainers, spec.Containers} {
 		for i := range list {

@@ -62,8 +62,11 @@ type appArmor struct {
 
 // AppArmorProfile returns a container's AppArmor profile: from its security context, else from its
 // annotation, else from the pod's security context. It returns nil if none is set; the runtime then
-// applies its default.
+// applies its default. A nil pod or container sets none.
 func AppArmorProfile(pod *v1.Pod, c *v1.Container) *v1.AppArmorProfile {
+	if pod == nil || c == nil {
+		return nil
+	}
 	if c.SecurityContext != nil && c.SecurityContext.AppArmorProfile != nil {
 		return c.SecurityContext.AppArmorProfile
 	}

@@ -94,8 +94,10 @@ func (r Reclaim) String() string {
 // Decide returns what follows from a state. A pod that exceeds its own limit is evicted first.
 // Otherwise, if a threshold has been met for its grace period, unused resources are reclaimed, and
 // if it is still met one pod is evicted: the first in Rank's order that is not critical and whose
-// usage is known. Missing, outdated or impossible readings have no consequence.
+// usage is known. Missing, outdated or impossible readings have no consequence. In a kubelet this is
+// synchronize of the eviction manager, without its measurements and its stops.
 func Decide(r Rules, s State, now time.Time) Decision {
+	s.Pods = withPods(s.Pods)
 	d := Decision{}
 	d.meet(r, &s, now)
 	d.Memory = Memory{met: d.Met, acted: s.Memory.actedBefore(now)}

@@ -1,6 +1,7 @@
 package eviction
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -30,5 +31,6 @@ type Eviction struct {
 
 // String describes the eviction.
 func (e Eviction) String() string {
-	return fmt.Sprintf("evict %s/%s within %d s: %s: %s", e.Pod.Namespace, e.Pod.Name, e.GraceSeconds, e.Signal, strings.TrimSpace(e.Message))
+	pod := cmp.Or(e.Pod, &v1.Pod{})
+	return fmt.Sprintf("evict %s/%s within %d s: %s: %s", pod.Namespace, pod.Name, e.GraceSeconds, e.Signal, strings.TrimSpace(e.Message))
 }

@@ -47,7 +47,7 @@ func (m Met) String() string {
 // Explain describes why a pod is evicted or not.
 func (d Decision) Explain(pod types.UID) string {
 	for _, e := range d.Evict {
-		if e.Pod.UID == pod {
+		if e.Pod != nil && e.Pod.UID == pod {
 			return e.String()
 		}
 	}

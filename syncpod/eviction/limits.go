@@ -13,6 +13,9 @@ import (
 
 // HasStorageLimits reports whether a pod has a limit on its disk usage.
 func HasStorageLimits(pod *v1.Pod) bool {
+	if pod == nil {
+		return false
+	}
 	for i := range pod.Spec.Volumes {
 		if e := pod.Spec.Volumes[i].EmptyDir; e != nil && e.SizeLimit != nil && e.SizeLimit.Sign() > 0 {
 			return true

@@ -33,7 +33,7 @@ func Preempt(pod *v1.Pod, others []*v1.Pod, missing v1.ResourceList) (stop []*v1
 	}
 	classes := map[v1.PodQOSClass][]*v1.Pod{}
 	for _, other := range others {
-		if preemptable(pod, other) {
+		if other != nil && preemptable(pod, other) {
 			class := qos.Class(other)
 			classes[class] = append(classes[class], other)
 		}

@@ -11,9 +11,10 @@ import (
 // Rank returns pods in the order in which they would be evicted for a signal. For memory and disks:
 // first pods whose usage is unknown, then pods that use more than they request, then the others;
 // within each group lower priority first, and then higher usage above the request. For processes:
-// lower priority first, then more processes. Equal pods keep their order. Rank does not modify its
-// argument.
+// lower priority first, then more processes. Equal pods keep their order. A Candidate without a Pod
+// is left out. Rank does not modify its argument. In a kubelet these are the rank functions of the eviction manager.
 func Rank(pods []Candidate, s Signal, on Layout) []Candidate {
+	pods = withPods(pods)
 	standings := make([]*standing, len(pods))
 	for i, p := range pods {
 		standings[i] = standingOf(p, s, on)
@@ -29,6 +30,15 @@ func Rank(pods []Candidate, s Signal, on Layout) []Candidate {
 		ranked[i] = standings[i].Candidate
 	}
 	return ranked
+}
+
+// withPods returns the candidates that have a pod.
+func withPods(all []Candidate) []Candidate {
+	lacks := func(c Candidate) bool { return c.Pod == nil }
+	if !slices.ContainsFunc(all, lacks) {
+		return all
+	}
+	return slices.DeleteFunc(slices.Clone(all), lacks)
 }
 
 // A standing has the pod properties that determine its rank.

@@ -27,7 +27,7 @@ type Clearing struct {
 	Pod    *v1.Pod
 	Status *runtime.PodStatus
 	Plan   actions.Plan
-	// Memory has the deadlines of stops and the marks of instances. Required.
+	// Memory has the deadlines of stops and the marks of instances. Default: none, so a repeated stop begins anew.
 	Memory PodMemory
 	// IPs are the addresses of the pod that the runtime reports, the primary first.
 	IPs []string
@@ -90,6 +90,12 @@ func removals(plan actions.Plan) (first, last []removal) {
 // those that must come last when all others have succeeded. It returns the failures in the order of the plan. The deadline
 // of each stop is in the memory, so that a repeated stop does not begin its grace period again.
 func (s *Stopper) Clear(ctx context.Context, c Clearing) (failed []*Uncleared) {
+	if c.Memory == nil {
+		c.Memory = new(ProcessMemory)
+	}
+	if c.Status == nil { // the plan names nothing that the runtime has
+		return nil
+	}
 	first, last := removals(c.Plan)
 	c.Memory.Do(func(p *memory.Pod) { // of stops that have failed and are no longer in the plan
 		p.Kills.End(func(id string) bool {

@@ -67,13 +67,16 @@ func (s *Stopper) KillContainer(ctx context.Context, c Container) error {
 	if c.Status == nil {
 		return errors.New("lifecycle: Container.Status is missing")
 	}
+	if c.Ref != nil && c.Ref.Spec(c.Pod) == nil {
+		c.Ref = nil // of another version of the pod
+	}
 	if c.Ref == nil && c.Pod != nil {
 		if ref, found := actions.FindContainer(c.Pod, c.Status.Name); found {
 			c.Ref = &ref
 		}
 	}
 	if c.Memory == nil {
-		c.Memory = new(Marks)
+		c.Memory = new(ProcessMemory)
 	}
 	if c.Deadline.IsZero() {
 		c.Deadline = time.Now().Add(PodGrace(c.Pod, nil))

@@ -19,7 +19,7 @@
 // is a second, and the handlers are those in the containers' annotations.
 //
 // Package memory remembers which of several deadlines applies, and which steps were done before an agent restart. A caller that
-// repeats stops passes a [Memory], such as [Marks], so that a handler runs once.
+// repeats stops passes a [Memory], such as a [ProcessMemory], so that a handler runs once.
 //
 // # What it guarantees
 //

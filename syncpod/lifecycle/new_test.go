@@ -54,7 +54,7 @@ func (c *calls) StopPodSandbox(_ context.Context, req *runtimeapi.StopPodSandbox
 }
 
 // A Stopper that has a runtime only runs the handler of the spec within the pod's grace period. KillContainer leaves the rest
-// of the pod alone, and Marks keep a handler from running twice.
+// of the pod alone, and a ProcessMemory keeps a handler from running twice.
 func TestStopperWithDefaults(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &calls{}
@@ -73,7 +73,7 @@ func TestStopperWithDefaults(t *testing.T) {
 			}
 			r.made = nil
 		}
-		marks := new(Marks)
+		marks := new(ProcessMemory)
 		one := Container{Pod: pod, Status: status.Latest("app"), Memory: marks}
 		must.Do(t, s.KillContainer(t.Context(), one))
 		want("exec bye in a", "stop a within 7s")

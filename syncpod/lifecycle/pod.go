@@ -31,7 +31,7 @@ func (p *Pod) setDefaults() error {
 		return errors.New("lifecycle: Pod.Status is missing")
 	}
 	if p.Memory == nil {
-		p.Memory = new(Marks)
+		p.Memory = new(ProcessMemory)
 	}
 	if p.Deadline.IsZero() {
 		p.Deadline = time.Now().Add(PodGrace(p.Spec, nil))

@@ -135,35 +135,42 @@ type Exits interface {
 	Exited(id string) <-chan struct{}
 }
 
-// Marks is a Memory that lasts as long as the process. The zero Marks has no marks. Its methods may be called concurrently.
-type Marks struct {
-	mu        sync.Mutex
-	instances memory.Instances
+// ProcessMemory is a PodMemory of one pod that lasts as long as the process. The zero ProcessMemory knows nothing of the pod.
+// Its methods may be called concurrently.
+type ProcessMemory struct {
+	mu  sync.Mutex
+	pod *memory.Pod
+}
+
+// Do calls f with the memory of the pod.
+func (m *ProcessMemory) Do(f func(*memory.Pod)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.pod == nil {
+		m.pod = new(memory.New(&memory.Limits{}))
+	}
+	f(m.pod)
 }
 
 // Mark marks an instance, and reports whether it did not have the mark.
-func (m *Marks) Mark(id string, what memory.Mark) (first bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.instances.Mark(id, what)
+func (m *ProcessMemory) Mark(id string, what memory.Mark) (first bool) {
+	m.Do(func(p *memory.Pod) { first = p.Instances.Mark(id, what) })
+	return first
 }
 
 // Unmark removes a mark.
-func (m *Marks) Unmark(id string, what memory.Mark) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.instances.Unmark(id, what)
+func (m *ProcessMemory) Unmark(id string, what memory.Mark) {
+	m.Do(func(p *memory.Pod) { p.Instances.Unmark(id, what) })
 }
 
 // Marked reports whether an instance has the mark.
-func (m *Marks) Marked(id string, what memory.Mark) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.instances.Marked(id, what)
+func (m *ProcessMemory) Marked(id string, what memory.Mark) (marked bool) {
+	m.Do(func(p *memory.Pod) { marked = p.Instances.Marked(id, what) })
+	return marked
 }
 
 // Record does nothing.
-func (*Marks) Record(context.Context) {}
+func (*ProcessMemory) Record(context.Context) {}
 
 // Observer is notified of stops, for metrics and traces. pod is nil if its spec is unknown.
 type Observer interface {

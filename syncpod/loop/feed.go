@@ -89,6 +89,7 @@ func (fs *feeds) deliver(f *feed, s source.Snapshot) {
 // 1e1666660. As in a [source.Push], the version before stays if there is one, but with the refused
 // version's deletion: the pod must stop in any case.
 func (f *feed) computable(s source.Snapshot) source.Snapshot {
+	s.Errors, s.Warnings = withoutNil(s.Errors), withoutNil(s.Warnings)
 	pods := make([]*v1.Pod, 0, len(s.Pods))
 	for _, pod := range s.Pods {
 		if err := podspec.ValidateQuantities(pod); err != nil {
@@ -103,6 +104,11 @@ func (f *feed) computable(s source.Snapshot) source.Snapshot {
 	}
 	s.Pods = pods
 	return s
+}
+
+// withoutNil returns the errors that are some.
+func withoutNil(errs []error) []error {
+	return slices.DeleteFunc(slices.Clone(errs), func(err error) bool { return err == nil })
 }
 
 // deletedAs returns a pod with the deletion of another version of it, if that has one.

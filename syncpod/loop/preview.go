@@ -162,10 +162,10 @@ func preview(known map[types.UID]*knownPod, next desiredPods, s source.Snapshot)
 	p.Pods = order.Sorted(p.Pods, func(a, b *PodEffect) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
 	})
-	for _, err := range slices.Concat(s.Errors, next.conflicts) {
+	for _, err := range slices.Concat(withoutNil(s.Errors), next.conflicts) {
 		p.Errors = append(p.Errors, err.Error())
 	}
-	for _, err := range s.Warnings {
+	for _, err := range withoutNil(s.Warnings) {
 		p.Warnings = append(p.Warnings, err.Error())
 	}
 	return p

@@ -26,8 +26,13 @@ func (l *Limits) backoff(waitFirst bool) (*backoff.Backoff[Key], error) {
 // resources change may run immediately.
 type Key struct{ Container, Image, Resources string }
 
-// KeyOf returns a container's start key.
-func KeyOf(c *v1.Container) Key { return Key{c.Name, c.Image, c.Resources.String()} }
+// KeyOf returns a container's start key, the zero Key for nil.
+func KeyOf(c *v1.Container) Key {
+	if c == nil {
+		return Key{}
+	}
+	return Key{c.Name, c.Image, c.Resources.String()}
+}
 
 // Failures are the back-offs of failed steps; an F describes each failure. Most pods have none:
 // the maps are created with the first failure.

@@ -157,6 +157,9 @@ func (p *Pod) See(status *runtime.PodStatus) {
 // Observe does the same as See, with a status that may be older than others. It reports whether the status has an
 // instance that has run or has exited and was not recorded.
 func (p *Pod) Observe(status *runtime.PodStatus) (news bool) {
+	if status == nil {
+		return false
+	}
 	for i := range status.Containers {
 		c := &status.Containers[i]
 		known := p.Containers.of(c.Name)

@@ -11,6 +11,9 @@ import (
 // volumes, in environments of containers and, for Secrets, in imagePullSecrets. Each name occurs once, sorted, whether
 // the reference is optional or not. The names are those in the spec: the objects may not exist.
 func References(pod *v1.Pod) (configMaps, secrets []string) {
+	if pod == nil {
+		return nil, nil
+	}
 	r := references{configMaps: map[string]bool{}, secrets: map[string]bool{}}
 	for _, ref := range pod.Spec.ImagePullSecrets {
 		r.secrets[ref.Name] = true

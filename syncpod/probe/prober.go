@@ -111,8 +111,12 @@ func (p *Manager) begin(ctx context.Context, changed func(types.UID)) bool {
 }
 
 // Observe passes a pod's desired and actual state. While it is ending, only its containers'
-// readiness is probed. Neither is modified.
+// readiness is probed. Neither is modified. A nil status means that nothing of the pod runs. Without a spec there is nothing to
+// probe.
 func (p *Manager) Observe(spec *v1.Pod, status *runtime.PodStatus, ending bool) {
+	if spec == nil {
+		return
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	known := p.pods[spec.UID]

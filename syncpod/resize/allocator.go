@@ -111,6 +111,9 @@ type Answer struct {
 // resizes that precede it. When Allocate returns, an accepted allocation is in its file. After an error nothing has
 // changed, and the caller must retry.
 func (a *Allocator) Allocate(_ context.Context, pod *v1.Pod) (Answer, error) {
+	if pod == nil {
+		return Answer{}, errors.New("resize: no pod was passed to Allocate")
+	}
 	a.mu.Lock()
 	defer a.unlock(pod.UID)
 	err := a.load()
@@ -170,6 +173,9 @@ func (a *Allocator) answer(e *entry) Answer {
 // allocated its requests. Unreadable files count as missing here, and are an error of
 // [Allocator.Allocate].
 func (a *Allocator) Allocated(pod *v1.Pod) *v1.Pod {
+	if pod == nil {
+		return nil
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if err := a.load(); err != nil {
@@ -188,8 +194,11 @@ func (a *Allocator) allocatedNow(pod *v1.Pod) *v1.Pod {
 // Reserve counts a new pod from now on, if fits returns true; allocated returns other pods as
 // Allocated does. No resize is accepted in between, so that it cannot take the resources of a pod
 // that was admitted and not synced yet. fits must return soon, and must not call the Allocator. It
-// is not called for a pod that is counted already.
+// is not called for a pod that is counted already. Without a pod or fits, Reserve returns false.
 func (a *Allocator) Reserve(pod *v1.Pod, fits func(allocated func(*v1.Pod) *v1.Pod) bool) bool {
+	if pod == nil || fits == nil {
+		return false
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if err := a.load(); err != nil {

@@ -43,6 +43,9 @@ type Stop struct {
 func (g Group) String() string {
 	var pods []string
 	for _, s := range g.Stops {
+		if s.Pod == nil {
+			continue
+		}
 		pods = append(pods, fmt.Sprintf("%s/%s within %d s", s.Pod.Namespace, s.Pod.Name, s.GraceSeconds))
 	}
 	return fmt.Sprintf("priority %d and more, gone after %v: %s", g.Priority, g.Deadline, strings.Join(pods, ", "))

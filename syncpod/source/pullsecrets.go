@@ -15,6 +15,9 @@ const maxPullSecrets = 256
 func (f *Folder) PullSecrets(ctx context.Context, pod *v1.Pod) ([]v1.Secret, error) {
 	var secrets []v1.Secret
 	var errs []error
+	if pod == nil {
+		return nil, nil
+	}
 	seen := map[string]bool{}
 	for _, ref := range pod.Spec.ImagePullSecrets {
 		if ref.Name == "" || seen[ref.Name] {

@@ -75,6 +75,9 @@ func NewAdmittedPush() *Push {
 // SetAPISource sets a pod's annotation runtime.AnnotationConfigSource to runtime.ConfigSourceAPI. A Push from
 // [NewAdmittedPush] then needs no pod copy. It modifies the pod, so call it before other goroutines read the pod.
 func SetAPISource(pod *v1.Pod) {
+	if pod == nil {
+		return
+	}
 	metav1.SetMetaDataAnnotation(&pod.ObjectMeta, runtime.AnnotationConfigSource, runtime.ConfigSourceAPI)
 }
 

@@ -53,7 +53,7 @@ func (k *subject) termination(c *runtime.ContainerStatus, id string) *v1.Contain
 // ReasonOf returns the reason for an exit that was first observed with a reason and an exit code, and is now c. It is the
 // first one, unless the runtime has learned since that the exit was an OOM kill (containerd #12372).
 func ReasonOf(first string, code int32, c *runtime.ContainerStatus) string {
-	if c.ExitCode == code && c.Reason == string(OOMKilled) {
+	if c != nil && c.ExitCode == code && c.Reason == string(OOMKilled) {
 		return c.Reason
 	}
 	return first

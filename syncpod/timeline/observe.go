@@ -20,6 +20,9 @@ import (
 // Observe makes an agent with this configuration report its events to the Timeline: it adds observers, and a Sink that
 // forwards each status.
 func (t *Timeline) Observe(c *agent.Config) {
+	if c == nil {
+		return
+	}
 	c.Sync.Sink = sink{t, c.Sync.Sink}
 	c.Observe(agent.Observers{Sync: podObserver{Timeline: t}, Workers: workObserver{Timeline: t}, Probes: probeObserver{Timeline: t}})
 }

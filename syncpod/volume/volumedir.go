@@ -16,9 +16,10 @@ func Directories() []string {
 	return []string{DirEmptyDir, DirConfigMap, DirSecret, DirDownwardAPI, DirProjected}
 }
 
-// Of returns the directory of the volume's kind, or "" for a kind that the agent does not make.
+// Directory returns the directory of the volume's kind, or "" for nil and for a kind that the agent does not make.
 func Directory(vol *v1.Volume) string {
 	switch {
+	case vol == nil:
 	case vol.EmptyDir != nil:
 		return DirEmptyDir
 	case vol.ConfigMap != nil:

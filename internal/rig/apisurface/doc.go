@@ -18,4 +18,6 @@
 //	leaks.go     exported names that show types which programs cannot name
 //	changes.go   names that were removed since a release, and the change log
 //	comments.go  exported names without a comment
+//
+// TestNoArgumentPanics calls each exported function with nil, zero and hostile arguments.
 package apisurface

@@ -34,6 +34,9 @@ type RuntimeConfigurer interface {
 // DriverOf returns the cgroup driver of a runtime. A runtime that cannot report it, such as containerd 1.6,
 // causes an error of class cri.ErrUnimplemented: the driver must then be configured.
 func DriverOf(ctx context.Context, r RuntimeConfigurer) (cgroup.Driver, error) {
+	if r == nil {
+		return "", errors.New("cgroup driver of the runtime: no runtime was passed")
+	}
 	resp, err := r.RuntimeConfig(ctx, &runtimeapi.RuntimeConfigRequest{})
 	if err != nil {
 		return "", fmt.Errorf("cgroup driver of the runtime: %w", cri.Classify(err))

@@ -21,8 +21,12 @@ type Logs interface {
 	LastAttempt(dir, container string) (attempt uint32, ok bool, err error)
 }
 
-// ScanLogs reads, once, which attempts of a container have logs below the pod's log directory dir.
+// ScanLogs reads, once, which attempts of a container have logs below the pod's log directory dir. Both m and logs are
+// required.
 func ScanLogs(m Memory, logs Logs, dir, container string) error {
+	if m == nil || logs == nil {
+		return errors.New("start: ScanLogs needs a Memory and Logs")
+	}
 	var known bool
 	if m.Do(func(p *memory.Pod) { known = p.Containers.LogsScanned(container) }); known {
 		return nil

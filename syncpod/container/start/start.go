@@ -28,11 +28,29 @@ type target struct {
 	pulled chan pulled // receives the images once
 }
 
+// check returns an error for what the caller has left out.
+func (p *Pod) check(ref actions.ContainerRef) *Error {
+	why := ""
+	switch {
+	case p.Spec == nil:
+		why = "Pod.Spec is missing"
+	case ref.Spec(p.Spec) == nil:
+		why = fmt.Sprintf("Pod.Spec has no %v", ref)
+	case p.Sandbox.ID == "" || p.Sandbox.Config == nil:
+		why = "Pod.Sandbox needs an ID and a Config"
+	default:
+		return nil
+	}
+	return &Error{Step: StepConfig, Reason: ErrCreateContainerConfig, Err: fmt.Errorf("start: %s", why)}
+}
+
 // start starts one container: image, slot, attempt, environment, config, create, start, postStart.
 func (s *Starter) start(ctx context.Context, t *target) (started Started) {
 	started.Container, started.Reason = t.step.Container, t.step.Reason
 	defer func() { started.Took = time.Since(t.began) }()
-
+	if started.Err = t.pod.check(t.step.Container); started.Err != nil {
+		return started
+	}
 	images, failed := s.awaitImages(ctx, t)
 	if failed != nil {
 		started.Err = failed
@@ -251,6 +269,9 @@ const postStartTimeout = 2 * time.Minute
 // end. If the handler fails or times out, the container is killed; if ctx ends first, the container is left as it is, and
 // the handler runs again or the container is stopped by the next call.
 func (s *Starter) PostStart(ctx context.Context, pod Pod, step actions.PostStartStep) *Error {
+	if err := pod.check(step.Container); err != nil {
+		return err
+	}
 	pod = pod.withDefaults()
 	return s.runPostStart(ctx, &pod, step.Container, step.ID)
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -22,7 +21,6 @@ import (
 	"github.com/podsync/podsync/syncpod/device"
 	"github.com/podsync/podsync/syncpod/lifecycle"
 	"github.com/podsync/podsync/syncpod/lifecycle/handler"
-	"github.com/podsync/podsync/syncpod/memory"
 )
 
 // StarterConfig configures a Starter. Images, the MemoryBytes of Node, and either Runtime or all of Containers, Hooks and
@@ -272,12 +270,18 @@ type Start struct {
 
 // Begin begins to pull the images of a container. The pull ends with ctx. The caller must call Release after it.
 func (s *Starter) Begin(ctx context.Context, pod Pod, step actions.StartStep) *Start {
+	st := &Start{starter: s, ready: make(chan struct{})}
+	if pod.check(step.Container) != nil { // Complete returns the error
+		close(st.ready)
+		st.target = &target{pod: &pod, step: step, began: time.Now()}
+		return st
+	}
 	pod = pod.withDefaults()
 	t := &target{pod: &pod, step: step, spec: step.Container.Spec(pod.Spec), began: time.Now(), pulled: make(chan pulled, 1)}
 	if s.config.Devices != nil { // before the image, so that statuses have the devices during the pull
 		_ = s.config.Devices.Choose(ctx, t.pod.Spec, t.spec) // Allocate returns the same error later
 	}
-	st := &Start{starter: s, target: t, ready: make(chan struct{})}
+	st.target = t
 	go func() {
 		defer close(st.ready)
 		t.pulled <- s.pull(ctx, t)
@@ -304,7 +308,7 @@ func (p Pod) withDefaults() Pod {
 		p.Status = &runtime.PodStatus{UID: p.Spec.UID, Name: p.Spec.Name, Namespace: p.Spec.Namespace}
 	}
 	if p.Memory == nil {
-		p.Memory = newProcessMemory()
+		p.Memory = new(lifecycle.ProcessMemory)
 	}
 	if p.Environment == nil {
 		p.Environment = func(ctx context.Context, in env.Input) ([]env.Var, error) {
@@ -313,38 +317,3 @@ func (p Pod) withDefaults() Pod {
 	}
 	return p
 }
-
-// processMemory is a Memory that lasts as long as its user.
-type processMemory struct {
-	mu  sync.Mutex
-	pod memory.Pod
-}
-
-func newProcessMemory() *processMemory { return &processMemory{pod: memory.New(&memory.Limits{})} }
-
-// Do calls f.
-func (m *processMemory) Do(f func(*memory.Pod)) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	f(&m.pod)
-}
-
-// Mark marks an instance.
-func (m *processMemory) Mark(id string, what memory.Mark) (first bool) {
-	m.Do(func(p *memory.Pod) { first = p.Instances.Mark(id, what) })
-	return first
-}
-
-// Unmark removes a mark.
-func (m *processMemory) Unmark(id string, what memory.Mark) {
-	m.Do(func(p *memory.Pod) { p.Instances.Unmark(id, what) })
-}
-
-// Marked reports whether an instance has a mark.
-func (m *processMemory) Marked(id string, what memory.Mark) (marked bool) {
-	m.Do(func(p *memory.Pod) { marked = p.Instances.Marked(id, what) })
-	return marked
-}
-
-// Record does nothing.
-func (*processMemory) Record(context.Context) {}

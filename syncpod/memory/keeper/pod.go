@@ -129,6 +129,9 @@ func (p *Pod) Startable(pod *v1.Pod, complete *runtime.PodStatus, steps []action
 	defer p.mu.Unlock()
 	for _, step := range steps {
 		c, last := step.Container.Spec(pod), complete.Latest(step.Container.Name)
+		if c == nil {
+			continue
+		}
 		if last != nil && last.State == runtime.ContainerExited {
 			p.memory.Crashes.Crashed(c, last, now)
 		}

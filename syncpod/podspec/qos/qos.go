@@ -8,8 +8,11 @@ import (
 )
 
 // Class returns the quality of service of a pod: from its status, or else from its resources. The class of a pod never
-// changes, so a recorded class applies.
+// changes, so a recorded class applies. A nil pod is BestEffort.
 func Class(pod *v1.Pod) v1.PodQOSClass {
+	if pod == nil {
+		return v1.PodQOSBestEffort
+	}
 	if pod.Status.QOSClass != "" {
 		return pod.Status.QOSClass
 	}
@@ -19,8 +22,11 @@ func Class(pod *v1.Pod) v1.PodQOSClass {
 // FromSpec returns the quality of service that follows from a pod's resources, whatever its status says. Only CPU
 // and memory count, and only amounts above zero. A pod is Guaranteed if all its containers limit both, and all
 // requests equal the limits. It is BestEffort if no container has a request or a limit for either. Otherwise it is
-// Burstable. Pod-level resources replace those of the containers (KEP-2837); ephemeral containers have none.
+// Burstable. Pod-level resources replace those of the containers (KEP-2837); ephemeral containers have none. A nil spec is BestEffort.
 func FromSpec(spec *v1.PodSpec) v1.PodQOSClass {
+	if spec == nil {
+		return v1.PodQOSBestEffort
+	}
 	t := totals{limited: true}
 	if r := spec.Resources; r != nil && (len(r.Requests) > 0 || len(r.Limits) > 0) {
 		t.add(r)

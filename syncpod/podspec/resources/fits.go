@@ -12,8 +12,12 @@ import (
 	"github.com/podsync/podsync/internal/podresources"
 )
 
-// Requested returns the amount of a resource that a pod requests as a whole, with its overhead.
+// Requested returns the amount of a resource that a pod requests as a whole, with its overhead. A nil pod requests
+// nothing.
 func Requested(pod *v1.Pod, name v1.ResourceName) resource.Quantity {
+	if pod == nil {
+		return resource.Quantity{}
+	}
 	total := pod.Spec.Overhead[name].DeepCopy()
 	if q := podresources.Total(&pod.Spec, podresources.Requests, name); q != nil {
 		total.Add(*q)
