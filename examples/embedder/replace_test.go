@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	grpcstatus "google.golang.org/grpc/status"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -21,6 +23,7 @@ import (
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/runtime/cri/critest/faults"
 	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/podspec"
@@ -144,7 +147,7 @@ func named(name string, command ...string) *v1.Pod {
 }
 
 // Task 12: in an agent of podsync, each part that Replace sets acts: admission, image source, volume plugin, probes, sink, and
-// the back-offs of crashes, volumes and pulls.
+// the back-offs of crashes, volumes, pulls and failed work.
 func TestReplace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rt, conn := critest.Start(t, critest.Config{})
@@ -204,6 +207,22 @@ func TestReplace(t *testing.T) {
 		}
 		if longest, tries := volumes.setUps.longest("data"); tries <= volumes.fails || longest > 9*time.Second {
 			t.Errorf("back-off of volumes: %d tries with %v between two: want 8 s at most", tries, longest)
+		}
+
+		refuse := faults.Fault{Match: faults.Match{Method: critest.StopContainer, PodUID: "probed"}, Err: grpcstatus.Error(codes.Internal, "busy"), Times: 8}
+		if _, err := rt.Inject(refuse); err != nil {
+			t.Fatal(err)
+		}
+		if err := pods.Set(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		stops, longest := rt.Journal().Pod("probed").Of(critest.StopContainer), time.Duration(0)
+		for i := range stops[min(1, len(stops)):] {
+			longest = max(longest, stops[i+1].Start.Sub(stops[i].Start))
+		}
+		if len(stops) != 9 || longest < 2*time.Second || longest > 3*time.Second {
+			t.Errorf("back-off of the workers: %d stops with %v between two: want 9, and 2 s and a random part of it", len(stops), longest)
 		}
 		stop()
 		if err := <-ended; err != nil {
