@@ -124,7 +124,7 @@ func merge(config *runtimeapi.DNSConfig, pod *v1.PodDNSConfig) {
 		if o.Value != nil && *o.Value != "" {
 			text += ":" + *o.Value
 		}
-		config.Options = Set(config.Options, text)
+		config.Options = setOption(config.Options, text)
 	}
 }
 

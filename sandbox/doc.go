@@ -4,11 +4,14 @@
 // [GeneratePodSandboxConfig] is pure: it builds that message from a pod and the node's settings. The parts that need these
 // settings are their own functions: [GeneratePodHostname], [GetPodDNS], [BuildPodLogsDirectory] and [LookupRuntimeHandler].
 //
-// # Defaults
+// The functions have the names of a kubelet's, except GetPodDNS and ParseResolvConf, which are its dnsConfigurer, and
+// GeneratePodHostname, which is GeneratePodHostNameAndDomain.
 //
-// This package sets no API defaults. One matters: like a kubelet, it describes the namespaces, users, groups and SELinux
-// label for a sandbox only if the pod's spec.securityContext is not nil. The caller must set the defaults of a pod that no
-// API server has admitted (the API's default is an empty object).
+// # What the caller provides
+//
+// A pod, with or without the API's defaults: an empty dnsPolicy is ClusterFirst, and a nil securityContext an empty one. An
+// attempt that increases with each sandbox of the pod. If several agents share the runtime, the owner's label, from
+// cri.Owner.Mark; package sandbox/run adds it. Errors name the field of the pod or of the [Input].
 //
 // # Ownership
 //

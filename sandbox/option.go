@@ -5,9 +5,8 @@ import (
 	"strings"
 )
 
-// Set sets an option such as "ndots:5". It replaces an earlier option with that name. It may modify
-// options.
-func Set(options []string, option string) []string {
+// setOption sets an option such as "ndots:5". It replaces an earlier option with that name. It may modify options.
+func setOption(options []string, option string) []string {
 	same := slices.IndexFunc(options, func(earlier string) bool { return nameOf(earlier) == nameOf(option) })
 	if same < 0 {
 		return append(options, option)

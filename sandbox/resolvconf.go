@@ -48,7 +48,7 @@ func unrooted(domains []string) []string {
 
 func withOptions(options, more []string) []string {
 	for _, o := range more {
-		options = Set(options, o)
+		options = setOption(options, o)
 	}
 	return options
 }

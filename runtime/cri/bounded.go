@@ -27,11 +27,12 @@ func New(runtime runtimeapi.RuntimeServiceClient, image runtimeapi.ImageServiceC
 func (t Timeouts) Client(runtime runtimeapi.RuntimeServiceClient, image runtimeapi.ImageServiceClient) *Client {
 	t = t.withDefaults()
 	c := &Client{pods: runtime, lacks: runtime == nil || image == nil}
+	none := newClient(noConn{})
 	if runtime == nil {
-		runtime = runtimeapi.NewRuntimeServiceClient(noConn{})
+		runtime = none.RuntimeServiceClient
 	}
 	if image == nil {
-		image = runtimeapi.NewImageServiceClient(noConn{})
+		image = none.ImageServiceClient
 	}
 	c.RuntimeServiceClient, c.ImageServiceClient = boundedRuntime{runtime, t}, boundedImages{image, t}
 	return c

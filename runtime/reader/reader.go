@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	podruntime "github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
 )
 
@@ -51,7 +51,7 @@ func New(c Config) (*Reader, error) {
 	if c.Runtime == nil {
 		return nil, errors.New("reader: Config.Runtime is missing")
 	}
-	if err := podruntime.CheckRuntimeName(c.RuntimeName); err != nil {
+	if err := runtime.CheckRuntimeName(c.RuntimeName); err != nil {
 		return nil, fmt.Errorf("reader: Config.%w", err)
 	}
 	if err := c.Owner.Validate(); err != nil {
@@ -63,12 +63,12 @@ func New(c Config) (*Reader, error) {
 // PodStatus reads one pod. It makes two calls to list, and then one for each sandbox or container that is not in prev or
 // has another state there; see Inspect. For a pod that the runtime does not have, it returns a status without sandboxes
 // and containers.
-func (r *Reader) PodStatus(ctx context.Context, uid types.UID, prev *podruntime.PodStatus) (*podruntime.PodStatus, error) {
+func (r *Reader) PodStatus(ctx context.Context, uid types.UID, prev *runtime.PodStatus) (*runtime.PodStatus, error) {
 	if uid == "" {
 		return nil, errors.New("reader: PodStatus: the pod's UID is empty")
 	}
 	began := time.Now()
-	selector := map[string]string{podruntime.LabelPodUID: string(uid)}
+	selector := map[string]string{runtime.LabelPodUID: string(uid)}
 	maps.Copy(selector, r.owner.Selector())
 	pods, err := r.list(ctx, selector)
 	if err != nil {
@@ -80,17 +80,17 @@ func (r *Reader) PodStatus(ctx context.Context, uid types.UID, prev *podruntime.
 			return r.Inspect(ctx, p, prev)
 		}
 	}
-	return &podruntime.PodStatus{UID: uid, ObservedAt: began}, nil
+	return &runtime.PodStatus{UID: uid, ObservedAt: began}, nil
 }
 
 // SandboxStatus reads one sandbox, with one call.
-func (r *Reader) SandboxStatus(ctx context.Context, id string) (podruntime.SandboxStatus, error) {
+func (r *Reader) SandboxStatus(ctx context.Context, id string) (runtime.SandboxStatus, error) {
 	resp, err := r.runtime.PodSandboxStatus(ctx, &runtimeapi.PodSandboxStatusRequest{PodSandboxId: id})
 	switch {
 	case err != nil:
-		return podruntime.SandboxStatus{}, fmt.Errorf("reader: sandbox %s: %w", id, cri.Classify(err))
+		return runtime.SandboxStatus{}, fmt.Errorf("reader: sandbox %s: %w", id, cri.Classify(err))
 	case resp.GetStatus() == nil:
-		return podruntime.SandboxStatus{}, fmt.Errorf("reader: %w", noStatus("sandbox", id))
+		return runtime.SandboxStatus{}, fmt.Errorf("reader: %w", noStatus("sandbox", id))
 	}
 	return SandboxStatus(resp.GetStatus()), nil
 }
@@ -111,12 +111,12 @@ func (r *Reader) SandboxStatus(ctx context.Context, id string) (podruntime.Sandb
 // An object that is listed and then not found is left out (kubernetes #107670). Any other error is
 // returned without a status. With a nil prev everything is read. prev is not modified; the result
 // shares its parts.
-func (r *Reader) Inspect(ctx context.Context, p *ListedPod, prev *podruntime.PodStatus) (*podruntime.PodStatus, error) {
+func (r *Reader) Inspect(ctx context.Context, p *ListedPod, prev *runtime.PodStatus) (*runtime.PodStatus, error) {
 	if p == nil {
 		return nil, errors.New("reader: no ListedPod was passed to Inspect")
 	}
 	in := inspection{Reader: r, known: knownPod{prev}, answered: map[string]*runtimeapi.ContainerStatus{}}
-	status := &podruntime.PodStatus{UID: p.UID, Name: p.Name, Namespace: p.Namespace, ObservedAt: p.ObservedAt}
+	status := &runtime.PodStatus{UID: p.UID, Name: p.Name, Namespace: p.Namespace, ObservedAt: p.ObservedAt}
 	var err error
 	if status.Sandboxes, err = in.sandboxes(ctx, p); err != nil {
 		return nil, fmt.Errorf("reader: inspect pod %s/%s (%s): %w", p.Namespace, p.Name, p.UID, err)
@@ -129,9 +129,9 @@ func (r *Reader) Inspect(ctx context.Context, p *ListedPod, prev *podruntime.Pod
 
 // knownPod is an earlier status, nil if there is none. Pods have few sandboxes and containers, so a search is cheaper than
 // an index.
-type knownPod struct{ *podruntime.PodStatus }
+type knownPod struct{ *runtime.PodStatus }
 
-func (k knownPod) sandbox(id string) *podruntime.SandboxStatus {
+func (k knownPod) sandbox(id string) *runtime.SandboxStatus {
 	if k.PodStatus == nil {
 		return nil
 	}
@@ -143,7 +143,7 @@ func (k knownPod) sandbox(id string) *podruntime.SandboxStatus {
 	return nil
 }
 
-func (k knownPod) container(id string) *podruntime.ContainerStatus {
+func (k knownPod) container(id string) *runtime.ContainerStatus {
 	if k.PodStatus == nil {
 		return nil
 	}
@@ -164,7 +164,7 @@ func (k knownPod) count() (sandboxes, containers int) {
 }
 
 // unchangedSandbox returns a sandbox's known status if it is still valid and complete.
-func (k knownPod) unchangedSandbox(s *runtimeapi.PodSandbox) *podruntime.SandboxStatus {
+func (k knownPod) unchangedSandbox(s *runtimeapi.PodSandbox) *runtime.SandboxStatus {
 	known := k.sandbox(s.GetId())
 	if known == nil || known.State != sandboxState(s.GetState()) || awaitsAddress(known) {
 		return nil
@@ -172,11 +172,11 @@ func (k knownPod) unchangedSandbox(s *runtimeapi.PodSandbox) *podruntime.Sandbox
 	return known
 }
 
-func awaitsAddress(s *podruntime.SandboxStatus) bool {
-	return s.State == podruntime.SandboxReady && s.NetworkMode != podruntime.NamespaceNode && (s.Network == nil || len(s.Network.IPs) == 0)
+func awaitsAddress(s *runtime.SandboxStatus) bool {
+	return s.State == runtime.SandboxReady && s.NetworkMode != runtime.NamespaceNode && (s.Network == nil || len(s.Network.IPs) == 0)
 }
 
-func (k knownPod) unchangedContainer(c *runtimeapi.Container) *podruntime.ContainerStatus {
+func (k knownPod) unchangedContainer(c *runtimeapi.Container) *runtime.ContainerStatus {
 	known := k.container(c.GetId())
 	if known == nil || known.State != containerState(c.GetState()) {
 		return nil
@@ -193,9 +193,9 @@ const (
 )
 
 // settledContainer returns a container's known status if it is still valid and will not change.
-func (k knownPod) settledContainer(c *runtimeapi.Container) *podruntime.ContainerStatus {
+func (k knownPod) settledContainer(c *runtimeapi.Container) *runtime.ContainerStatus {
 	known := k.unchangedContainer(c)
-	if known != nil && known.State == podruntime.ContainerExited && known.ExitCode == killedExitCode && k.ObservedAt.Sub(known.FinishedAt) < settleTime {
+	if known != nil && known.State == runtime.ContainerExited && known.ExitCode == killedExitCode && k.ObservedAt.Sub(known.FinishedAt) < settleTime {
 		return nil
 	}
 	return known

@@ -8,6 +8,11 @@
 // another one has replaced it is removed by [Runner.Resolve]: call it with each pod status while
 // [Runner.Unresolved] is true.
 //
+// The caller provides the configuration, from package sandbox or its own, with an attempt above those of the pod's other
+// sandboxes, and calls [Runner.Forget] when the pod has been removed. A failed Create leaves no sandbox that the Runner does
+// not know; the caller retries it after a back-off. Errors have a class of package cri. All state is in memory: after a
+// restart of the program, list the runtime before the first Create for a pod.
+//
 //	runner.go      Runner, and Resolve, which removes late sandboxes
 //	create.go      Create, and lost answers
 //	attempts.go    the next attempt, and the unresolved attempts

@@ -3,6 +3,13 @@
 // and values; package tree writes them.
 //
 // It is pure and performs no I/O. Package syncpod/cgroup/tree creates, updates and removes a node's cgroups.
+// In a kubelet, [PodName] is GetPodContainerName, [Name.Path] is ToSystemd and ToCgroupfs, and the other functions have its names.
+//
+// # What the caller provides
+//
+// Pods with the API's defaults: a container with a limit and no request requests its limit. A nil pod in a list counts as none.
+// Nothing is modified, results share no memory with arguments, and all functions may be called concurrently. An error names
+// the field of the pod.
 //
 // # The tree
 //

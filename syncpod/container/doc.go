@@ -14,9 +14,18 @@
 // A [Node] has the settings that all containers on a node share. An agent has them in syncpod.Config, as
 // Node.Containers.
 //
+// # What the caller provides
+//
+// A pod, with or without the API's defaults: grace periods and the path of the termination message are recorded as they are in
+// the spec, so a later agent that has lost the spec knows only those. An attempt that increases with each instance of the
+// container. The owner's label, from cri.Owner.Mark, if several agents share the runtime. Errors name the field.
+//
+// In a kubelet these are generateContainerConfig with newContainerLabels and newContainerAnnotations, verifyRunAsNonRoot and
+// BuildContainerLogsDirectory.
+//
 // # Ownership
 //
-// No argument is modified. The result shares no memory with the arguments except mounts, devices
+// All functions may be called concurrently. No argument is modified. The result shares no memory with the arguments except mounts, devices
 // and CDI devices, which are the messages passed in.
 //
 // # Limits

@@ -16,6 +16,20 @@
 //	secrets, err := provider.ImageSecrets(ctx, "123.dkr.ecr.eu-west-1.amazonaws.com/app:v1")
 //	ring, err := keyring.New(secrets)
 //
+// In a kubelet this is package credentialprovider/plugin.
+//
+// # What the caller provides
+//
+// The file and the folder of a kubelet's flags, and for plugins with tokenAttributes a source of tokens and of service accounts.
+// The pod's namespace, name, UID, images and serviceAccountName count; no default of the API is needed. Each image name that a
+// plugin must match is used as the pod has it. The returned secrets belong to the caller, and keyring.New reads them.
+//
+// # What it guarantees
+//
+// One run of a plugin serves all callers that wait for the same credentials, and its answer is kept as long as the plugin allows.
+// A call ends with its context. If a plugin fails, the other secrets are returned with an error that names the plugin, and
+// contains nothing that it has printed. All methods may be called concurrently.
+//
 // A plugin is a program that the machine's administrator has installed. It runs with the agent's rights. Its output and
 // its run time are limited, and its path must not lead out of BinDir. Its output is never logged: the credentials in it
 // are only in the returned secrets, and in memory for as long as the plugin allows.

@@ -21,7 +21,7 @@ import (
 type Config struct {
 	// File is a CredentialProviderConfig (kubelet.config.k8s.io/v1) in YAML or JSON, or a folder of such files. Required.
 	File string
-	// BinDir is the plugins' folder, which are programs with the providers' names. Required.
+	// BinDir is the absolute path of the folder of the plugins, programs with the providers' names. Required.
 	BinDir string
 	// Secrets returns the pull secrets that pods name. They take precedence over those of plugins. Default: none.
 	Secrets Secrets
@@ -99,6 +99,9 @@ func (p *Provider) PullSecretsFor(ctx context.Context, pod *v1.Pod, image string
 }
 
 func (p *Provider) secretsFor(ctx context.Context, pod *v1.Pod, repositories []string) (secrets []v1.Secret, err error) {
+	if pod == nil {
+		return nil, errors.New("credentialprovider: the pod is missing; for an image alone call ImageSecrets")
+	}
 	if p.config.Secrets != nil {
 		secrets, err = p.config.Secrets.PullSecrets(ctx, pod)
 	}
@@ -131,6 +134,9 @@ func (p *Provider) fromPlugins(ctx context.Context, pod *v1.Pod, repositories []
 
 // repositoriesOf returns the repositories of a pod's images in full, in order and each once.
 func repositoriesOf(pod *v1.Pod) (all []string) {
+	if pod == nil {
+		return nil
+	}
 	seen := map[string]bool{}
 	add := func(name string) {
 		repository, err := keyring.Repository(name)

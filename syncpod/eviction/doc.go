@@ -17,6 +17,16 @@
 // A reading that is missing, older than [MaxAge] or impossible has no consequence, and neither has a threshold above
 // the node's capacity: Decision.Problems reports them.
 //
+// # What the caller provides
+//
+// Readings and usage, for example from runtime/stats, and the running pods with the API's defaults; their priority is that of
+// the spec, and pods without usage are evicted only if [Rank] has no other. Pass [Decision.Memory] to the next Decide, which knows
+// from it since when a threshold is met. Stop the pods in Decision.Evict, and list them in State.Ending until they have stopped.
+// Nothing is modified, and all functions may be called concurrently. A Candidate without a Pod is ignored.
+//
+// In a kubelet, [ParsePolicy] is ParseThresholdConfig, Decide is synchronize of the eviction manager, Rank its rank functions, [Admit]
+// its Admit, and [Preempt] is getPodsToPreempt of its critical-pod admission.
+//
 // An agent reports each [Eviction] to agent.Config.Evicted. Before it evicts a pod it reclaims unused resources, such as
 // dead containers and unused images.
 package eviction

@@ -23,7 +23,7 @@ func seconds(n int64) time.Duration {
 }
 
 // PodGrace returns a pod's grace period: the requested seconds, or else those of its deletion, or else those of its
-// spec, or else minSeconds. A nil pod has no known spec. The request comes first because this function sees one stop;
+// spec, or else 2 s. A nil pod has no known spec. The request comes first because this function sees one stop;
 // podworkers/grace.go sees all requests for a pod and takes the least.
 //
 // A grace period that has begun is never extended. Three places enforce this: podworkers/grace.go for the requests,

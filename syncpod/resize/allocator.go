@@ -37,7 +37,7 @@ const retryInterval = time.Minute
 type Allocator struct {
 	config Config
 	// decide is the function decide; a test replaces it.
-	decide func(request) Verdict
+	decide func(Request) Verdict
 	files  podfile.Dir
 
 	mu sync.Mutex
@@ -86,7 +86,7 @@ func New(c Config) (*Allocator, error) {
 			return nil, fmt.Errorf("resize: Config.Allocatable: %s is %s, want 0 or more", name, q.String())
 		}
 	}
-	return &Allocator{config: c, decide: decide, files: podfile.Dir(c.State), pods: map[types.UID]*entry{}}, nil
+	return &Allocator{config: c, decide: Decide, files: podfile.Dir(c.State), pods: map[types.UID]*entry{}}, nil
 }
 
 // Notify registers a callback for pods whose pending resize was accepted while another pod was

@@ -13,9 +13,9 @@ import (
 	"github.com/podsync/podsync/syncpod/podspec/resources"
 )
 
-// request is one resize, with the node and the other pods on it.
-type request struct {
-	// Pod is the desired pod, Allocated the pod with its current allocation.
+// Request is one resize, with the node and the other pods on it.
+type Request struct {
+	// Pod is the desired pod, Allocated the pod with its current allocation. Required.
 	Pod, Allocated *v1.Pod
 	// ActivePods are the other active pods, with their allocations.
 	ActivePods []*v1.Pod
@@ -45,10 +45,13 @@ const (
 	Infeasible Outcome = v1.PodReasonInfeasible
 )
 
-// decide decides about a resize. A resize that requests no more of any resource is accepted, because nothing has
+// Decide decides about a resize, as canResizePod of a kubelet's allocation manager does. A resize that requests no more of any resource is accepted, because nothing has
 // to fit. Pod-level resources replace those of the containers (KEP-5419). The quality of service of a pod cannot
-// change while it runs.
-func decide(r request) Verdict {
+// change while it runs. Decide is pure, and modifies nothing. A Request without either pod is Infeasible.
+func Decide(r Request) Verdict {
+	if r.Pod == nil || r.Allocated == nil {
+		return Verdict{Infeasible, "Request.Pod or Request.Allocated is missing"}
+	}
 	if field, q := negative(r.Pod); field != "" {
 		return Verdict{Infeasible, fmt.Sprintf("%s is %s, want 0 or more", field, q.String())}
 	}
@@ -67,10 +70,10 @@ func decide(r request) Verdict {
 	return verdict
 }
 
-func sameQuality(r request) bool { return qos.FromSpec(&r.Pod.Spec) == qos.FromSpec(&r.Allocated.Spec) }
+func sameQuality(r Request) bool { return qos.FromSpec(&r.Pod.Spec) == qos.FromSpec(&r.Allocated.Spec) }
 
 // fits decides whether there is enough of one resource.
-func (r request) fits(name v1.ResourceName) Verdict {
+func (r Request) fits(name v1.ResourceName) Verdict {
 	capacity, bounded := r.Allocatable[name]
 	asked, has := resources.Requested(r.Pod, name), resources.Requested(r.Allocated, name)
 	if !bounded || asked.Cmp(has) <= 0 {

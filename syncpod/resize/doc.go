@@ -13,6 +13,10 @@
 //
 // Without an Allocator each pod is allocated its requests.
 //
+// # Taken alone
+//
+// [Decide] is the decision, for a caller that keeps the allocations itself.
+//
 // # Allocated resources
 //
 // The allocated resources are the requests and limits of CPU and memory of all containers, including sidecars and init

@@ -51,3 +51,21 @@ func ExampleAllocator() {
 	// b has 3. Deferred: Node didn't have enough resource: cpu, requested: 4000, used: 1000, capacity: 4000
 	// b has 3. Infeasible: Node didn't have enough capacity: cpu, requested: 5000, capacity: 4000
 }
+
+// The decision alone keeps nothing: the caller has the allocations.
+func ExampleDecide() {
+	with := func(cpu string) *v1.Pod {
+		return &v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{{Name: "app", Resources: v1.ResourceRequirements{
+			Requests: v1.ResourceList{v1.ResourceCPU: resource.MustParse(cpu)},
+		}}}}}
+	}
+	node := v1.ResourceList{v1.ResourceCPU: resource.MustParse("4")}
+	for _, cpu := range []string{"2", "4", "5"} {
+		verdict := resize.Decide(resize.Request{Pod: with(cpu), Allocated: with("1"), ActivePods: []*v1.Pod{with("1")}, Allocatable: node})
+		fmt.Println(cpu, verdict.Outcome)
+	}
+	// Output:
+	// 2 Accepted
+	// 4 Deferred
+	// 5 Infeasible
+}

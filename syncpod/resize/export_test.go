@@ -6,12 +6,10 @@ import v1 "k8s.io/api/core/v1"
 type (
 	Allocation = allocation
 	Pending    = pending
-	Request    = request
 )
 
 var (
 	AllocationOf = allocationOf
-	Decide       = decide
 	Order        = order
 )
 

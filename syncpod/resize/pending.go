@@ -60,7 +60,7 @@ func (a *Allocator) pending() []pending {
 // try decides on one resize. The resize is accepted when its file is written.
 func (a *Allocator) try(p pending) (accepted bool, err error) {
 	e := a.pods[p.Pod.UID]
-	verdict := a.decide(request{Pod: p.Pod, Allocated: p.Allocated, ActivePods: a.activePods(p.Pod.UID), Allocatable: a.config.Allocatable})
+	verdict := a.decide(Request{Pod: p.Pod, Allocated: p.Allocated, ActivePods: a.activePods(p.Pod.UID), Allocatable: a.config.Allocatable})
 	switch verdict.Outcome {
 	case Accepted:
 	case Infeasible:

@@ -76,7 +76,7 @@ type Problem struct {
 
 // Reason is why a container waits or a pod does not run, as one word from the Kubernetes API.
 // GeneratePodStatus sets the reasons listed here itself. The caller passes the reasons for failed starts:
-// they are in packages syncpod and image.
+// they are in packages container/start and image.
 type Reason string
 
 // Reasons for which a container waits before its first start.
