@@ -34,6 +34,6 @@ package sandbox
 //	hostname.go    GeneratePodHostname
 //	dns.go         GetPodDNS; dnslimits.go the limits
 //	ports.go       port mappings
-//	linux.go       namespaces, users, sysctls; resources.go the sum of the containers' resources
+//	linux.go       namespaces, users, sysctls, and the sum of the containers' resources
 //	handler.go     LookupRuntimeHandler
-//	sandbox.go     settings of a node; resolvconf.go reads its resolver; option.go sets one option
+//	sandbox.go     settings of a node; resolvconf.go reads its resolver

@@ -107,3 +107,12 @@ func overhead(o v1.ResourceList, cpu podresources.CPUBandwidth) *runtimeapi.Linu
 	}
 	return linux.Resources(linux.Amounts{CPURequest: o.Cpu(), CPULimit: o.Cpu(), MemoryLimit: o.Memory()}, cpu)
 }
+
+// podAmounts adds up a pod's container resources, without its overhead.
+func podAmounts(spec *v1.PodSpec) linux.Amounts {
+	return linux.Amounts{
+		CPURequest:  podresources.Total(spec, podresources.Requests, v1.ResourceCPU),
+		CPULimit:    podresources.Total(spec, podresources.Limits, v1.ResourceCPU),
+		MemoryLimit: podresources.Total(spec, podresources.Limits, v1.ResourceMemory),
+	}
+}

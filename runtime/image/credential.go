@@ -3,9 +3,11 @@ package image
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"errors"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/image/keyring"
 )
 
@@ -34,4 +36,14 @@ func fingerprintOf(credentials ...keyring.Credentials) fingerprint {
 		}
 	}
 	return fingerprint(h.Sum(nil))
+}
+
+// redact returns a pull's error with its class, and with credentials removed from its text. It does
+// not wrap the original error, which would still print them.
+func redact(err error, c keyring.Credentials) error {
+	var e *cri.Error
+	if !errors.As(cri.Classify(err), &e) {
+		return nil
+	}
+	return &cri.Error{Class: e.Class, Err: errors.New(c.Redact(e.Error()))}
 }

@@ -67,9 +67,8 @@ package image
 //
 //	manager.go           Config, New
 //	ensure.go            EnsureImageExists: present or pulled, and leased
-//	policy.go            the pull policy
 //	reference.go         names of images, and which are equivalent
-//	credential.go        credentials as the runtime and the records have them; redact.go keeps them out of errors
+//	credential.go        credentials as the runtime and the records have them, and out of errors
 //	access.go            whether a pod may use a present image; access_file.go
 //	                     persists that
 //	retry.go             the back-off of pulls
@@ -82,4 +81,4 @@ package image
 //	collector_look.go    lists images, and which are in use
 //	collector_remove.go  removes images, and backs off after failures
 //	uses.go              when images were last used
-//	settings.go          Settings, GCPolicy; errors.go Error; observer.go Observer
+//	settings.go          Settings, GCPolicy, Observer; errors.go Error

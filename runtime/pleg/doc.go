@@ -77,7 +77,5 @@ package pleg
 //	owner.go    which pod an event's container belongs to
 //	hold.go     events during the work on a pod
 //	newer.go    inspections on request
-//	slots.go    how many inspections run at a time
 //	events.go   the event stream of CRI, opened again when it is lost
-//	health.go   health; config.go Config
-//	settings.go Settings; observer.go Observer; watcher_health.go what health follows from
+//	health.go   health; config.go Config, Settings and Observer

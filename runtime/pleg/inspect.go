@@ -3,6 +3,7 @@ package pleg
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/podsync/podsync/runtime"
@@ -178,4 +179,23 @@ func running(s *runtime.PodStatus) bool {
 func awaitsAddress(s *runtime.PodStatus) bool {
 	active := s.ActiveSandbox()
 	return active != nil && active.NetworkMode != runtime.NamespaceNode && len(s.IPs()) == 0
+}
+
+// slots limit the concurrent inspections. A slow inspection releases its slot while it
+// continues, so that inspections that hang cannot occupy all slots.
+type slots chan struct{}
+
+// take waits for a slot. The caller calls release at most once.
+func (s slots) take(ctx context.Context) (release func(), err error) {
+	select {
+	case s <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	free := sync.OnceFunc(func() { <-s })
+	slow := time.AfterFunc(slowInspection, free)
+	return func() {
+		slow.Stop()
+		free()
+	}, nil
 }

@@ -1,6 +1,10 @@
 package cgroup
 
-import "errors"
+import (
+	"errors"
+
+	"github.com/podsync/podsync/internal/podresources"
+)
 
 // DefaultRoot names the cgroup that contains all a kubelet's pods.
 const DefaultRoot = "kubepods"
@@ -49,4 +53,14 @@ type Resources struct {
 	PIDs *int64
 	// Unified are further version 2 files by name, such as memory.min.
 	Unified map[string]string
+}
+
+// MilliCPUToShares returns the CPU shares for milli-CPUs: 1024 for one CPU, between the kernel's limits 2 and
+// 262144. Container runtimes take shares for both versions of cgroups; see [SharesToWeight].
+func MilliCPUToShares(milliCPU int64) int64 { return podresources.MilliCPUToShares(milliCPU) }
+
+// MilliCPUToQuota returns the CPU time per period, both in microseconds, for a limit in milli-CPUs. A quota is not below
+// the kernel's minimum, 1 ms. Limit 0 is no limit, and its quota is 0.
+func MilliCPUToQuota(milliCPU, period int64) int64 {
+	return podresources.MilliCPUToQuota(milliCPU, period)
 }

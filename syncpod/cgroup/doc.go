@@ -39,4 +39,4 @@ package cgroup
 //	above.go      ResourceConfigForNode and ResourceConfigForQOSClass: the cgroups above those of pods
 //	larger.go     Larger: settings that fit before and after a resize
 //	settings.go   which file holds which value, for version 1 and 2
-//	cgroup.go     Resources, Driver, Version; convert.go shares and quotas
+//	cgroup.go     Resources, Driver, Version, shares and quotas

@@ -41,4 +41,4 @@ package container
 //	linux.go       security; profiles.go seccomp and AppArmor
 //	resources.go   requests and limits; swap.go swap; oom.go the OOM score
 //	user.go        VerifyRunAsNonRoot, and the user of the process
-//	node.go        Node; node_swap.go Swap
+//	node.go        Node

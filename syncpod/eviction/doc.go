@@ -41,8 +41,8 @@ package eviction
 //	usage.go      Candidate and Usage: usage and requests of pods
 //	rank.go       Rank: the order
 //	limits.go     limits of single pods
-//	message.go    the message of an eviction
+//	message.go    Eviction, and its message
 //	critical.go   critical pods, and Admit
 //	preempt.go    Preempt: which pods stop so that a critical pod fits
 //	explain.go    explanations
-//	policy.go     Policy; signal.go signals; eviction.go Eviction
+//	policy.go     Policy, and the signals

@@ -3,9 +3,13 @@ package volume
 import (
 	"context"
 	"fmt"
+	"os"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podsync/podsync/runtime/hostfs/mounts"
 )
 
 // A Plugin provides volumes that need a driver, such as those of PersistentVolumeClaims and CSI
@@ -72,3 +76,90 @@ func (e *Error) Error() string {
 
 // Unwrap returns Err.
 func (e *Error) Unwrap() error { return e.Err }
+
+// The directories of the kinds of volumes that the agent makes.
+const (
+	DirEmptyDir    = "kubernetes.io~empty-dir"
+	DirConfigMap   = "kubernetes.io~configmap"
+	DirSecret      = "kubernetes.io~secret"
+	DirDownwardAPI = "kubernetes.io~downward-api"
+	DirProjected   = "kubernetes.io~projected"
+)
+
+// Directories returns the directories of all kinds.
+func Directories() []string {
+	return []string{DirEmptyDir, DirConfigMap, DirSecret, DirDownwardAPI, DirProjected}
+}
+
+// Directory returns the directory of the volume's kind, or "" for nil and for a kind that the agent does not make.
+func Directory(vol *v1.Volume) string {
+	switch {
+	case vol == nil:
+	case vol.EmptyDir != nil:
+		return DirEmptyDir
+	case vol.ConfigMap != nil:
+		return DirConfigMap
+	case vol.Secret != nil:
+		return DirSecret
+	case vol.DownwardAPI != nil:
+		return DirDownwardAPI
+	case vol.Projected != nil:
+		return DirProjected
+	}
+	return ""
+}
+
+// Projections provides the sources of projected volumes that need the certificates API: ClusterTrustBundles and
+// PodCertificates. Its methods may be called concurrently, and must not modify their arguments.
+type Projections interface {
+	// Project returns the files of vol.Projected.Sources[index]. After an error, the files that the volume has are kept,
+	// and Project is called again later. It must return when ctx ends. An error must not contain a private key.
+	Project(ctx context.Context, pod *v1.Pod, vol *v1.Volume, index int) (Projected, error)
+}
+
+// Projected is the content of a source of a projected volume.
+type Projected struct {
+	// Files are the files by their path in the volume. Their mode and owner are those of tokens.
+	Files map[string][]byte
+	// Secret means that a file may contain a secret: the volume is kept in memory.
+	Secret bool
+	// Next is when the files may have changed. Zero means that they change only when the pod changes.
+	Next time.Time
+}
+
+// Stats is the usage of a volume that a pod has mounted. A nil figure is unknown.
+type Stats struct {
+	// Pod is the pod's UID, and Volume the volume's name in its spec.
+	Pod    types.UID
+	Volume string
+	// Claim is the PersistentVolumeClaim, empty for an inline volume.
+	Claim types.NamespacedName
+	// Time is when the volume was measured.
+	Time time.Time
+
+	CapacityBytes, AvailableBytes, UsedBytes *uint64
+	Inodes, InodesFree, InodesUsed           *uint64
+	// Abnormal reports whether the driver has found the volume to be faulty, nil if it does not check that.
+	Abnormal *bool
+}
+
+// ShareRoot makes an agent's root directory, which holds pod directories, a mount with shared propagation, as a
+// kubelet does with its root directory. It changes nothing if the mount that holds the directory is shared, as on
+// machines with systemd. Otherwise it binds the directory to itself, with all mounts below it. Without a shared
+// mount, mountPropagation and recursiveReadOnly of volume mounts fail, because the runtime rejects a volume on a
+// private mount.
+//
+// Call it before any file in the directory is opened. It creates a missing directory. The mount
+// stays when the agent ends, because containers hold copies of it; the next agent uses it. The error wraps
+// [io/fs.ErrPermission] if the process may not mount; an agent can run pods without the mount. On systems other than
+// Linux, ShareRoot only creates the directory.
+func ShareRoot(root string) error {
+	err := os.MkdirAll(root, 0o750)
+	if err == nil {
+		err = mounts.Share(root)
+	}
+	if err != nil {
+		return fmt.Errorf("make %s a mount with shared propagation: %w", root, err)
+	}
+	return nil
+}

@@ -21,7 +21,7 @@ var homes = []home{
 	{"a pod phase is terminal", "runtime/pod.go", regexp.MustCompile(`Pod(Succeeded|Failed) *(\|\||&&).*Pod(Succeeded|Failed)\b`)},
 	{"a reason is a failed probe", "actions/reason.go", regexp.MustCompile(`\b(Liveness|Startup)Failed *(\|\||&&|,).*(Liveness|Startup)Failed\b`)},
 	{"the content of a new file reaches the disk", "runtime/hostfs/durable.go", regexp.MustCompile(`OpenFile\(path, os\.O_WRONLY\|os\.O_CREATE\|os\.O_(TRUNC|EXCL)`)},
-	{"the directory of a kind of volume", "syncpod/volume/volumedir.go", regexp.MustCompile(`"kubernetes\.io~`)},
+	{"the directory of a kind of volume", "syncpod/volume/volume.go", regexp.MustCompile(`"kubernetes\.io~`)},
 	{"the directory of pod logs", "sandbox/sandbox.go", regexp.MustCompile(`"/var/log/pods"`)},
 	{"the annotation of an AppArmor profile", "syncpod/container/profiles.go", regexp.MustCompile(`DeprecatedAppArmorBetaContainerAnnotationKeyPrefix|container\.apparmor\.security`)},
 	{"the involved object of events about a pod", "syncpod/podref/podref.go", regexp.MustCompile(`v1\.ObjectReference\{.*"Pod"`)},

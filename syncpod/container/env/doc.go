@@ -39,7 +39,6 @@ package env
 // Where each rule lives:
 //
 //	resolve.go     MakeEnvironment: the order of the sources, and the env field
-//	room.go        the limit on the bytes that are read
 //	set.go         the variables, limited to what the kernel accepts for a process
 //	fields.go      fields of the pod
 //	resources.go   requests and limits
@@ -47,4 +46,4 @@ package env
 //	objects.go     ConfigMaps, Secrets and files, and envFrom
 //	downward.go    FieldValue and ResourceValue: the same values for other uses than variables
 //	sources.go     Sources, and absent objects
-//	expand.go      Expand; budget.go Budget
+//	expand.go      Expand; budget.go Budget, and the limit on what is read

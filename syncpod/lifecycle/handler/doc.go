@@ -38,8 +38,8 @@ package handler
 // Where each rule lives:
 //
 //	hook.go         Runner
-//	request.go      Request: which handler of a spec or of annotations; annotations.go
+//	request.go      Request: which handler of a spec or of annotations
 //	exec.go         commands
 //	http.go         HTTP requests
-//	handler.go      the address of a pod's handlers, and the event of a fallback to HTTP
+//	handler.go      the address of a pod's handlers, and the event of a fallback to HTTP, and handlers in annotations
 //	error.go        Error
