@@ -66,6 +66,9 @@ func New(c Config) *Page { return &Page{config: c} }
 
 // Observe makes an agent with this configuration report its events to the Page, and to the recorder of the configuration.
 func (p *Page) Observe(c *agent.Config) {
+	if c == nil {
+		return
+	}
 	c.Sync.Events = recorder{p, c.Sync.Events}
 }
 

@@ -2,6 +2,7 @@ package page
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -22,6 +23,9 @@ const (
 // Serve serves a [Page.Handler] on a listener until ctx ends, and then closes all connections. It returns an error if the
 // listener's address is no loopback address, because the page has no authentication.
 func Serve(ctx context.Context, l net.Listener, h http.Handler) error {
+	if l == nil || h == nil {
+		return errors.New("page: Serve needs a listener and a handler")
+	}
 	defer l.Close()
 	if a, ok := l.Addr().(*net.TCPAddr); !ok || !a.IP.IsLoopback() {
 		return fmt.Errorf("page: %s is no loopback address such as 127.0.0.1, and the page has no authentication", l.Addr())

@@ -62,6 +62,7 @@ import (
 	"github.com/podsync/podsync/syncpod/memory"
 	"github.com/podsync/podsync/syncpod/memory/keeper"
 	"github.com/podsync/podsync/syncpod/oom"
+	"github.com/podsync/podsync/syncpod/page"
 	"github.com/podsync/podsync/syncpod/poddir"
 	"github.com/podsync/podsync/syncpod/podref"
 	"github.com/podsync/podsync/syncpod/podspec"
@@ -74,6 +75,7 @@ import (
 	"github.com/podsync/podsync/syncpod/shutdown"
 	"github.com/podsync/podsync/syncpod/source"
 	"github.com/podsync/podsync/syncpod/status"
+	"github.com/podsync/podsync/syncpod/status/summary"
 	"github.com/podsync/podsync/syncpod/store"
 	"github.com/podsync/podsync/syncpod/timeline"
 	"github.com/podsync/podsync/syncpod/userns"
@@ -237,6 +239,9 @@ var functions = map[string]any{
 	"syncpod/memory/keeper.New":                 keeper.New,
 	"syncpod/oom.Parse":                         oom.Parse,
 	"syncpod/poddir.New":                        poddir.New,
+	"syncpod/page.New":                          page.New,
+	"syncpod/page.Serve":                        page.Serve,
+	"syncpod/status/summary.Of":                 summary.Of,
 	"syncpod/podref.Container":                  podref.Container,
 	"syncpod/podref.ContainerNamed":             podref.ContainerNamed,
 	"syncpod/podref.Describe":                   podref.Describe,

@@ -33,6 +33,9 @@ type Summary struct {
 // Of summarizes a pod. It counts containers as kubectl does: sidecars count, other init containers only while the pod
 // initializes.
 func Of(pod *v1.Pod) Summary {
+	if pod == nil {
+		return Summary{}
+	}
 	r := Summary{Namespace: pod.Namespace, Name: pod.Name, Containers: len(pod.Spec.Containers), Began: began(pod)}
 	sidecars := sidecarsOf(pod)
 	r.Containers += len(sidecars)
