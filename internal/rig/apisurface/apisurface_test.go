@@ -64,6 +64,35 @@ func TestSurfaceIsWrittenDown(t *testing.T) {
 	}
 }
 
+// frontDoor are the packages that most programs start with.
+var frontDoor = []string{"actions", "backoff", "podworkers", "runtime", "sandbox", "syncpod", "syncpod/agent", "syncpod/source"}
+
+// TestSurfaceIsCounted prints with -v how many packages and lines are the front door, the parts and the test kit. None has a limit.
+func TestSurfaceIsCounted(t *testing.T) {
+	lines, packages := map[string]int{}, map[string]map[string]bool{}
+	for _, line := range public(t).lines {
+		pkg, _, _ := strings.Cut(line, ".")
+		kind := "parts"
+		switch {
+		case slices.Contains(frontDoor, pkg):
+			kind = "front door"
+		case strings.HasPrefix(pkg, "runtime/cri/critest"):
+			kind = "test kit"
+		}
+		if packages[kind] == nil {
+			packages[kind] = map[string]bool{}
+		}
+		lines[kind]++
+		packages[kind][pkg] = true
+	}
+	for kind, n := range lines {
+		t.Logf("%s: %d lines of %d packages", kind, n, len(packages[kind]))
+	}
+	if len(packages["front door"]) != len(frontDoor) {
+		t.Errorf("front door: %v, want %q", packages["front door"], frontDoor)
+	}
+}
+
 func TestBreaksAreAnnounced(t *testing.T) {
 	changelog := read(t, filepath.Join(root, "CHANGELOG.md"))
 	files, err := filepath.Glob(filepath.Join(root, "docs", "api", "v*.txt"))

@@ -74,8 +74,15 @@ func (l *leaks) visit(name string, t types.Type) {
 		}
 	case *types.Struct:
 		for field := range t.Fields() {
-			if field.Exported() {
+			switch {
+			case field.Exported():
 				l.visit(name+"."+field.Name(), field.Type())
+			case field.Embedded(): // programs see its exported fields
+				embedded := field.Type()
+				if pointer, ok := embedded.(*types.Pointer); ok {
+					embedded = pointer.Elem()
+				}
+				l.visit(name, embedded.Underlying())
 			}
 		}
 	case *types.Interface:

@@ -49,6 +49,8 @@ type Interface interface { M(chan hidden); m(hidden) }
 type Alias = hidden
 type Generic[T interface{ *hidden }] struct{ Value T }
 type Fine struct{ hidden }
+type base struct{ Field hidden; field hidden }
+type Promotes struct{ *base }
 func Function(func(hidden)) (Generic[*hidden], error) { return Generic[*hidden]{}, nil }
 var Variable [2]struct{ Field hidden }
 const Constant = 1
@@ -64,7 +66,7 @@ const Constant = 1
 		t.Fatal(err)
 	}
 	var want []string
-	for _, name := range []string{"Alias", "Function", "Generic", "Interface.M", "Shown.H", "Shown.Method", "Variable.Field"} {
+	for _, name := range []string{"Alias", "Function", "Generic", "Interface.M", "Promotes.Field", "Shown.H", "Shown.Method", "Variable.Field"} {
 		want = append(want, path+"."+name+" shows "+path+".hidden")
 	}
 	if got := Leaks(repository, pkg); !slices.Equal(got, want) {
