@@ -256,7 +256,7 @@ func TestNamespacesShareTheStreamsOfAUser(t *testing.T) {
 	f.fill("bob", "e/one4", 1)
 }
 
-// TestStreamsOfAPodAreBounded: over all users, and other pods still get theirs.
+// TestStreamsOfAPodAreBounded: over all users and kinds of streams, and other pods still get theirs.
 func TestStreamsOfAPodAreBounded(t *testing.T) {
 	f := newFollower(t)
 	f.pod("a", "one")
@@ -265,6 +265,18 @@ func TestStreamsOfAPodAreBounded(t *testing.T) {
 	f.fill("bob", "a/one", 160)
 	f.refused("ann", "a/one", "pod is 320")
 	f.refused("carol", "a/one", "pod is 320")
+	for _, request := range []string{
+		"GET /exec/a/one/app?command=true&output=1", "GET /attach/a/one/app?output=1", "GET /portForward/a/one?port=80", "POST /run/a/one/app?cmd=true",
+		"GET /containerLogs/a/one/app", "GET /containerLogs/a/one/app?follow=true",
+	} {
+		method, path, _ := strings.Cut(request, " ")
+		w, r := httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), method, path, nil)
+		r.Header = http.Header{"User": {"carol"}, "Connection": {"Upgrade"}, "Upgrade": {"websocket"}}
+		f.handler.ServeHTTP(w, r)
+		if text := w.Body.String(); w.Code != 429 || !strings.Contains(text, "pod is 320") {
+			t.Errorf("%s: %d %q, want 429 and the limit", request, w.Code, text)
+		}
+	}
 	f.fill("ann", "a/two", 1)
 	f.again("carol", "a/one")
 }
