@@ -206,8 +206,12 @@ func (c *content) put(name string, f file) error {
 	if f.mode < 0 || f.mode > 0o777 {
 		return fmt.Errorf("mode %#o of file %q is not between 0 and 0777", f.mode, name)
 	}
+	dirs := len(c.dirs)
 	if err := c.besideOthers(clean); err != nil {
 		return err
+	}
+	if err := c.room.takeDirs(len(c.dirs) - dirs); err != nil {
+		return fmt.Errorf("file %q: %w", name, err)
 	}
 	if old, ok := c.files[clean]; ok {
 		c.room.release(old)

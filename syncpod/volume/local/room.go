@@ -9,14 +9,24 @@ const (
 	maxBytes = 32 << 20
 	// maxFiles limits the files: each takes at least a memory page.
 	maxFiles = 8192
+	// maxDirs limits the directories for them: a path may have 127.
+	maxDirs = 8192
 )
 
 // A room is the remaining room for the files in a pod's volumes in one pass over them.
 type room struct {
-	bytes, files int
+	bytes, files, dirs int
 }
 
-func newRoom() *room { return &room{maxBytes, maxFiles} }
+func newRoom() *room { return &room{maxBytes, maxFiles, maxDirs} }
+
+// takeDirs subtracts directories, or returns an error if there is not enough room.
+func (r *room) takeDirs(n int) error {
+	if r.dirs -= n; r.dirs < 0 {
+		return fmt.Errorf("the pod's volumes have more than %d directories", maxDirs)
+	}
+	return nil
+}
 
 // take subtracts a file, or returns an error if there is not enough room.
 func (r *room) take(f file) error {

@@ -22,6 +22,13 @@ func TestFilesOfAPodAreBounded(t *testing.T) {
 		}
 		return v1.Volume{Name: name, VolumeSource: v1.VolumeSource{Secret: &v1.SecretVolumeSource{SecretName: "keys", Items: items}}}
 	}
+	deep := func(name string, times int) v1.Volume {
+		v := repeated(name, "tls.crt", times)
+		for i := range v.Secret.Items {
+			v.Secret.Items[i].Path += strings.Repeat("/a", 100)
+		}
+		return v
+	}
 	for name, c := range map[string]struct {
 		volumes []v1.Volume
 		want    string // "" if all is written
@@ -30,6 +37,7 @@ func TestFilesOfAPodAreBounded(t *testing.T) {
 		"more in one volume":   {[]v1.Volume{repeated("a", "big", 33)}, `"a"`},
 		"more in two volumes":  {[]v1.Volume{repeated("a", "big", 20), repeated("b", "big", 13)}, `"b"`},
 		"too many small files": {[]v1.Volume{repeated("a", "tls.crt", 8193)}, `"a"`},
+		"too many directories": {[]v1.Volume{deep("a", 41), deep("b", 41)}, `"b"`},
 		"one path again and again": {[]v1.Volume{{Name: "a", VolumeSource: v1.VolumeSource{Projected: &v1.ProjectedVolumeSource{Sources: func() []v1.VolumeProjection {
 			sources := make([]v1.VolumeProjection, 40)
 			for i := range sources {
