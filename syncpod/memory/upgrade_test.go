@@ -35,6 +35,9 @@ func TestRecordsOfReleasesAreReadAndKept(t *testing.T) {
 		for _, field := range notYet[filepath.Base(filepath.Dir(filepath.Dir(file)))] {
 			delete(want, field)
 		}
+		if release := filepath.Base(filepath.Dir(filepath.Dir(file))); release == "v0.0" || release == "v0.1" {
+			delete(want["exited"].([]any)[0].(map[string]any), "imageVolumes")
+		}
 		again, err := json.Marshal(record(t, text(t, file)))
 		if err != nil {
 			t.Fatal(err)
