@@ -57,9 +57,15 @@ func (o *objects) err(ctx context.Context) error {
 	}
 }
 
-// PullSecrets returns none, which suffices while the registry is available.
-func (o *objects) PullSecrets(ctx context.Context, _ *v1.Pod) ([]v1.Secret, error) {
-	return nil, o.err(ctx)
+// PullSecrets returns none, which suffices while the registry is available. It does not hang: the other containers of the pod would
+// wait in a sync.Once, which stops virtual time.
+func (o *objects) PullSecrets(context.Context, *v1.Pod) ([]v1.Secret, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if time.Now().Before(o.until) {
+		return nil, errUnavailable
+	}
+	return nil, nil
 }
 
 // NetworkReady returns why no sandbox gets a network.
