@@ -54,13 +54,6 @@ func (h *harness) next(uid types.UID, want WorkType) Work {
 	return w
 }
 
-func (h *harness) idle(uid types.UID) {
-	h.t.Helper()
-	if w, ok, _ := h.set.Next(h.now, uid); ok {
-		h.t.Fatalf("Next(%s) = %v, want no work", uid, w.Type)
-	}
-}
-
 func (h *harness) do(uid types.UID, want WorkType) Effects {
 	h.t.Helper()
 	return h.set.Done(h.next(uid, want), Succeeded)

@@ -459,13 +459,6 @@ func (m *podMemory) succeeded(key memory.Key) {
 	m.failures.Succeeded(key)
 }
 
-// lastFailed returns the last reported errors of containers.
-func (m *podMemory) lastFailed() []*StepError {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.failed
-}
-
 // setFailed records the errors that keep containers from running.
 func (m *podMemory) setFailed(failed []*StepError) {
 	m.mu.Lock()
