@@ -38,7 +38,7 @@
 //	pods.go          the behaviour of pods
 //	acts.go          actions
 //	troubles.go      failures: each life draws some
-//	objects.go       API objects, registries and networks that become unavailable; pulls.go images whose pull takes long
+//	objects.go       API objects and registries that become unavailable; pulls.go images whose pull takes long
 //	trace.go         the history, for
 //	rules*.go        the rules
 //	result.go        the report of a life

@@ -17,16 +17,14 @@ import (
 	"github.com/podsync/podsync/syncpod/container/env"
 )
 
-// objects are what pods need from outside the node: the API objects that their variables name, pull secrets, and a network for
-// new sandboxes. Their draws are apart from those of the life, so that a life of a seed differs by their failures alone.
+// objects are what pods need from outside the node: the API objects that their variables name, and
+// pull secrets. Their draws are apart from those of the life, so that a life of a seed differs by their failures alone.
 type objects struct {
 	rng *rand.Rand
 	mu  sync.Mutex
 	// until is when the source is available again, and hangs whether it does not answer until then.
 	until time.Time
 	hangs bool
-	// noNetwork is set once the network of the node is not ready any more.
-	noNetwork bool
 }
 
 var errUnavailable = errors.New("simulation: connection refused")
@@ -66,22 +64,6 @@ func (o *objects) PullSecrets(context.Context, *v1.Pod) ([]v1.Secret, error) {
 		return nil, errUnavailable
 	}
 	return nil, nil
-}
-
-// NetworkReady returns why no sandbox gets a network.
-func (o *objects) NetworkReady(context.Context) error {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.noNetwork {
-		return errUnavailable
-	}
-	return nil
-}
-
-func (o *objects) setNoNetwork() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.noNetwork = true
 }
 
 func (o *objects) sources() env.Sources {
@@ -139,37 +121,34 @@ func (w *world) drawOutages() {
 
 // darken makes the sources of objects and credentials, and in half of the lives the registry, too, unavailable for the rest of a
 // life, in half of the lives in which the current agents have started each container of the pods that need them: what the agents
-// have suffices then. If all pods have started, the network of the node fails in half of these lives.
+// have suffices then. The registry stays if a pod has yet to start.
 func (w *world) darken() {
 	if w.objects.rng.IntN(2) == 0 {
 		return
 	}
 	all := true
 	for _, p := range w.wantedPods(sources...) {
-		known := w.trace.pods[p.UID]
-		switch {
-		case known.needs && !w.hasStarted(p, known.owner.agent.span.from):
+		if known := w.trace.pods[p.UID]; known.needs && !w.hasStarted(p, known.owner.agent.span.from) {
 			return
-		case !w.hasStarted(p, time.Time{}):
-			all = false
 		}
+		all = all && w.hasStarted(p, time.Time{})
 	}
 	w.say("objects are unavailable for ever")
 	w.trace.met["objects unavailable"]++
 	w.trace.dark = time.Now()
 	w.objects.fail(24 * time.Hour)
-	if w.objects.rng.IntN(2) == 0 {
+	if all && w.objects.rng.IntN(2) == 0 {
 		w.say("the registry is unavailable for ever")
 		w.trace.met["registry unavailable"]++
-		_, err := w.rt.Inject(faults.Fault{
-			Match: faults.Match{Method: critest.PullImage}, Times: faults.Always, Err: status.Error(codes.Unknown, "failed to do request: dial tcp: i/o timeout"),
-		})
-		w.check(err)
-	}
-	if all && w.objects.rng.IntN(2) == 0 {
-		w.say("the network of the node is not ready for ever")
-		w.trace.met["network not ready"]++
-		w.objects.setNoNetwork()
+		for _, p := range w.wantedPods(sources...) {
+			for _, c := range slices.Concat(p.Spec.InitContainers, p.Spec.Containers) {
+				_, err := w.rt.Inject(faults.Fault{
+					Match: faults.Match{Method: critest.PullImage, Image: c.Image}, Times: faults.Always,
+					Err: status.Error(codes.Unknown, "failed to do request: dial tcp: i/o timeout"),
+				})
+				w.check(err)
+			}
+		}
 	}
 }
 

@@ -74,9 +74,8 @@ func (w *world) start(o *owner) {
 		NoLogRotation: true, NoImageGC: true, NoEviction: true, NoOOMEvents: true,
 		Sync: syncpod.Config{
 			RuntimeName: "critest", Owner: cri.Owner{Name: o.name}, Sink: w.sink(), Objects: syncpod.Objects{Sources: w.objects.sources(), PullSecrets: &w.objects},
-			Extensions: syncpod.Extensions{Network: &w.objects},
-			Parts:      syncpod.Parts{Logs: logs{o.disk}, Records: o.disk, Prepare: w},
-			Limits:     syncpod.Limits{MaxParallelStarts: -1}, // turns depend on how busy the machine is
+			Parts:  syncpod.Parts{Logs: logs{o.disk}, Records: o.disk, Prepare: w},
+			Limits: syncpod.Limits{MaxParallelStarts: -1}, // turns depend on how busy the machine is
 		},
 		Store:   o.disk,
 		Workers: podworkers.Config{Observer: observer{trace: w.trace, agent: len(w.trace.agents)}},

@@ -73,7 +73,7 @@ var rules = []rule{
 	{"T3: a pod keeps its addresses", (*trace).addressesStay},
 	{"S1, C4, E3, E5: wanted containers keep running", (*trace).staysUp},
 	{"C12: the agent executes the plan that it prints", (*trace).asPlanned},
-	{"R1, R3, R4, R6: containers restart on time while the source of their objects, the registry or the network is unavailable", (*trace).restartsInTheDark},
+	{"R1, R3, R4: containers restart on time while the source of their objects or the registry is unavailable", (*trace).restartsInTheDark},
 	{"B6: containers restart on time while an image is pulled for another container of their pod", (*trace).restartsBesidePulls},
 	{"R5: nothing of a removed pod is on the disk", (*trace).nothingStays},
 	{"T7: a container that waits for a restart is reported as waiting until it runs", (*trace).steady},
