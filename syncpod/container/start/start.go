@@ -36,11 +36,24 @@ func (p *Pod) check(ref actions.ContainerRef) *Error {
 		why = "Pod.Spec is missing"
 	case ref.Spec(p.Spec) == nil:
 		why = fmt.Sprintf("Pod.Spec has no %v", ref)
-	case p.Sandbox.ID == "" || p.Sandbox.Config == nil:
-		why = "Pod.Sandbox needs an ID and a Config"
 	default:
 		return nil
 	}
+	return invalid(why)
+}
+
+// checkStart returns an error for what the caller of a start has left out. A handler needs no sandbox.
+func (p *Pod) checkStart(ref actions.ContainerRef) *Error {
+	if err := p.check(ref); err != nil {
+		return err
+	}
+	if p.Sandbox.ID == "" || p.Sandbox.Config == nil {
+		return invalid("Pod.Sandbox needs an ID and a Config")
+	}
+	return nil
+}
+
+func invalid(why string) *Error {
 	return &Error{Step: StepConfig, Reason: ErrCreateContainerConfig, Err: fmt.Errorf("start: %s", why)}
 }
 
@@ -48,7 +61,7 @@ func (p *Pod) check(ref actions.ContainerRef) *Error {
 func (s *Starter) start(ctx context.Context, t *target) (started Started) {
 	started.Container, started.Reason = t.step.Container, t.step.Reason
 	defer func() { started.Took = time.Since(t.began) }()
-	if started.Err = t.pod.check(t.step.Container); started.Err != nil {
+	if started.Err = t.pod.checkStart(t.step.Container); started.Err != nil {
 		return started
 	}
 	images, failed := s.awaitImages(ctx, t)

@@ -271,7 +271,7 @@ type Start struct {
 // Begin begins to pull the images of a container. The pull ends with ctx. The caller must call Release after it.
 func (s *Starter) Begin(ctx context.Context, pod Pod, step actions.StartStep) *Start {
 	st := &Start{starter: s, ready: make(chan struct{})}
-	if pod.check(step.Container) != nil { // Complete returns the error
+	if pod.checkStart(step.Container) != nil { // Complete returns the error
 		close(st.ready)
 		st.target = &target{pod: &pod, step: step, began: time.Now()}
 		return st
