@@ -24,7 +24,7 @@ func full() *runtime.PodStatus {
 	for _, state := range []runtime.ContainerState{runtime.ContainerUnknown, runtime.ContainerCreated, runtime.ContainerRunning, runtime.ContainerExited} {
 		s.Containers = append(s.Containers, runtime.ContainerStatus{
 			Name: "app", State: state, Attempt: 7, ExitCode: 3, SpecHash: 1 << 63, SandboxID: "pod", ID: runtime.ContainerID{Type: "containerd", ID: state.String()},
-			Reason: "Error", Message: "why", CreatedAt: at, StartedAt: at.Add(1), FinishedAt: at.Add(2), Image: "app:1", ImageID: "sha256:1", ImageRef: "app@sha256:1",
+			Reason: "Error", Message: "why", CreatedAt: at, StartedAt: at.Add(1), FinishedAt: at.Add(2), Image: "app:1", ImageID: "sha256:1", ImageRef: "app@sha256:1", ImageVolumes: "sha256:2",
 			Resources: &runtime.ContainerResources{CPURequest: 1, CPULimit: 2, MemoryRequest: 3, MemoryLimit: 4},
 			Reported:  &runtime.ReportedResources{CPURequest: new(int64(1)), CPULimit: new(int64(2)), MemoryRequest: new(int64(3)), MemoryLimit: new(int64(4))},
 			User:      &runtime.ContainerUser{UID: 1, GID: 2, Groups: []int64{3}}, StopSignal: "SIGINT",
