@@ -66,8 +66,8 @@ type Input struct {
 	// (kubernetes #109537). Remove an entry when a later instance of the container has started, or when
 	// the instance runs and the plan does not stop it.
 	Restarting []runtime.ContainerID
-	// PostStartPending are the running instances whose postStart handler is not known to have
-	// finished, because an earlier agent or the runtime's response was lost. It runs again.
+	// PostStartPending are the running instances whose postStart handler may not have finished, because an earlier
+	// agent ended or the runtime's response was lost. The handler runs again.
 	PostStartPending []runtime.ContainerID
 
 	// RestartAll requests that all containers are stopped and removed, so that the pod starts over

@@ -60,7 +60,7 @@ func (s *state) remove(revision uint64) Work {
 	return w
 }
 
-// removed is the transition on RemovePod's end. The pod is forgotten unless a running container was
+// removed is the transition at the end of RemovePod. The pod is forgotten unless a running container was
 // found meanwhile.
 func (s *Set) removed(p *state, o Outcome) Effects {
 	p.inFlight = 0

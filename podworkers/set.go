@@ -83,7 +83,7 @@ func (s *Set) next(now time.Time, p *state) (w Work, ok bool, e Effects) {
 	case p.phase.IsOrphan():
 		s.revision++
 		return p.remove(s.revision), true, Effects{}
-	case !p.waitsForName():
+	case !p.waitsForName(): // it begins
 	case p.phase != Syncing:
 		return Work{}, false, s.finish(p)
 	case !s.statics.start(p.fullName, p.uid, s.mayStart):

@@ -204,8 +204,8 @@ func (s *state) begin(revision uint64, now time.Time) Work {
 	return w
 }
 
-// waitsForName reports whether the pod is a static pod that has not started, and of which the runtime has no
-// containers to stop.
+// waitsForName reports whether the pod is a static pod that has not started, and has no containers to stop in the
+// runtime.
 func (s *state) waitsForName() bool {
 	return !s.started && !(s.inRuntime && s.phase != Syncing) && runtime.IsStatic(s.pending.Pod)
 }
@@ -225,7 +225,7 @@ func (s *state) beginStop(w *Work, now time.Time) {
 	}
 }
 
-// done is the transition on the work's end in flight.
+// done is the transition at the end of the work in flight.
 func (s *state) done(o Outcome) Effects {
 	work := s.inFlightType
 	s.inFlight = 0

@@ -33,7 +33,7 @@ func (s *state) beginStopAgain(revision uint64) Work {
 	return w
 }
 
-// stoppedAgain is the transition on that work's end. If the removal of the pod waited for it, the removal follows.
+// stoppedAgain is the transition at the end of that work. If the removal of the pod waited for it, the removal follows.
 func (s *Set) stoppedAgain(p *state, pod *RuntimePod, o Outcome) Effects {
 	p.inFlight = 0
 	switch {

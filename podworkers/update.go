@@ -11,7 +11,7 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// UpdateType is an update's reason.
+// UpdateType is the reason for an update.
 type UpdateType uint8
 
 const (

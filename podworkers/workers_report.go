@@ -6,8 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// changes are the changes during one hold of the lock: a goroutine collects them with the lock held, and reports them
-// after it has released the lock.
+// changes are the changes that a goroutine makes while it holds the lock. It reports them after it has released the
+// lock.
 type changes struct {
 	// now is the time of the changes.
 	now time.Time

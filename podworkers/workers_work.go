@@ -121,13 +121,13 @@ func (s *scheduler) finish(j *job, end ended, changes *changes) {
 	s.clearJob(p, changes.now)
 	e := s.set.done(p.state, j.Work, end.outcome())
 	s.applyTo(p, p.uid, e, changes)
-	s.resync(j, e, end, changes)
+	s.scheduleNext(j, e, end, changes)
 	s.spare = j
 }
 
-// resync schedules the next work of an idle pod: a retry after a failure, or a resync. Failures of cancelled calls are
+// scheduleNext schedules the next work of an idle pod: a retry after a failure, or a resync. Failures of cancelled calls are
 // not counted.
-func (s *scheduler) resync(j *job, e Effects, end ended, changes *changes) {
+func (s *scheduler) scheduleNext(j *job, e Effects, end ended, changes *changes) {
 	p := j.pod
 	wait := waiter{s.config, j.UID, changes.now}
 	var in time.Duration

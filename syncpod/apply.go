@@ -23,7 +23,7 @@ func (s *Syncer) apply(ctx context.Context, d *decision, done outcome, inFlight 
 	}
 	s.noteRestarts(ctx, d, inFlight)
 	if d.plan.Hold.Holds() {
-		done.failed = s.wait(ctx, d)
+		done.failed = s.applyHold(ctx, d)
 		return done
 	}
 
@@ -33,7 +33,7 @@ func (s *Syncer) apply(ctx context.Context, d *decision, done outcome, inFlight 
 			return done
 		}
 	}
-	done.failed, done.unstopped = s.clearAway(ctx, d, inFlight)
+	done.failed, done.unstopped = s.killAndClear(ctx, d, inFlight)
 	if d.plan.Sandbox.Hold.Holds() {
 		done.fail(d.facts.held.sandbox)
 		return done
@@ -56,14 +56,14 @@ func (s *Syncer) apply(ctx context.Context, d *decision, done outcome, inFlight 
 // noteRestarts records which instances are stopped in order to start their containers again, before they are stopped:
 // the start may fail or wait, and the exit code does not show that it is due (kubernetes #109537).
 func (s *Syncer) noteRestarts(ctx context.Context, d *decision, inFlight *flights) {
-	restarts := append(d.plan.Restarts(d.pod, d.status), inFlight.restarting()...)
+	restarts := append(d.plan.Restarts(d.pod, d.status), inFlight.restartingIDs()...)
 	if d.memory.noteRestarts(restarts, d.status) {
 		d.memory.Record(ctx)
 	}
 }
 
-// wait carries out a blocked pod's plan. A block does not end the pod.
-func (s *Syncer) wait(ctx context.Context, d *decision) (failed []*StepError) {
+// applyHold carries out a blocked pod's plan. A block does not end the pod.
+func (s *Syncer) applyHold(ctx context.Context, d *decision) (failed []*StepError) {
 	blocked := d.facts.held.pod
 	if blocked.Step == stepNetwork {
 		s.warn(ctx, d.pod, EventNetworkNotReady, "network is not ready: %v", blocked.Err)
@@ -100,11 +100,11 @@ func (s *Syncer) stopAll(ctx context.Context, d *decision) *StepError {
 	return nil
 }
 
-// clearAway stops and removes the instances that the plan names. It returns the failures, and the containers that must not start.
+// killAndClear stops and removes the instances that the plan names. It returns the failures, and the containers that must not start.
 // A stop that takes long stays in flight, and its container does not start before a later plan.
-func (s *Syncer) clearAway(ctx context.Context, d *decision, inFlight *flights) (failed []*StepError, unstopped []string) {
+func (s *Syncer) killAndClear(ctx context.Context, d *decision, inFlight *flights) (failed []*StepError, unstopped []string) {
 	c := lifecycle.Clearing{
-		Pod: d.pod, Status: d.status, Plan: d.plan, Memory: d.memory, IPs: s.podIPs(d.pod, d.status), InFlight: inFlight.stopping(),
+		Pod: d.pod, Status: d.status, Plan: d.plan, Memory: d.memory, IPs: s.podIPs(d.pod, d.status), InFlight: inFlight.stoppingIDs(),
 	}
 	if len(d.plan.Kill)+len(d.plan.Clear) == 0 || startsOver(d.plan) {
 		return s.uncleared(ctx, d, s.stopper.Clear(ctx, c))

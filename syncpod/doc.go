@@ -26,7 +26,7 @@
 //   - Images are pulled in parallel, and containers start in order: ephemeral, init, regular. Each needs an attempt number,
 //     environment, mounts and configuration, CreateContainer, StartContainer, and its postStart handler.
 //   - Then running containers are resized, and the volumes of running containers are updated.
-//   - Package apistatus computes the status, before the plan is carried out and after it. Config.Sink gets it if it differs from
+//   - Package status computes the status, before the plan is carried out and after it. Config.Sink gets it if it differs from
 //     the last one, in parallel with the next steps. Exits and results of probes that change during the steps are reported at
 //     once. The call returns when the sink has the last status.
 //

@@ -25,14 +25,14 @@ const retryInFlight = 10 * time.Second
 type flights struct {
 	ctx    context.Context
 	cancel context.CancelFunc
-	starts []*flight // in the order of their plans
-	stops  []*stopping
+	starts []*startFlight // in the order of their plans
+	stops  []*stopFlight
 	// landed has a value when a pull or a stop has ended.
 	landed chan struct{}
 }
 
-// flight is one start.
-type flight struct {
+// startFlight is one start.
+type startFlight struct {
 	*containerstart.Start
 	step  actions.StartStep
 	began time.Time
@@ -47,7 +47,7 @@ func newFlights(ctx context.Context) *flights {
 
 // add adds a start, which the caller has begun with the context of the flights.
 func (f *flights) add(begun *containerstart.Start, step actions.StartStep) {
-	f.starts = append(f.starts, &flight{begun, step, time.Now()})
+	f.starts = append(f.starts, &startFlight{begun, step, time.Now()})
 	go func() {
 		<-begun.Ready()
 		f.land()
@@ -62,8 +62,8 @@ func (f *flights) land() {
 	}
 }
 
-// stopping is the stop or removal of the instances of one container.
-type stopping struct {
+// stopFlight is the stop or removal of the instances of one container.
+type stopFlight struct {
 	name string
 	// plan has the steps of the container alone.
 	plan actions.Plan
@@ -73,11 +73,11 @@ type stopping struct {
 }
 
 // stopsOf returns the stops of a plan that keeps the pod running, by container, in the order of the plan.
-func stopsOf(p actions.Plan) (all []*stopping) {
+func stopsOf(p actions.Plan) (all []*stopFlight) {
 	of := func(name string) *actions.Plan {
-		at := slices.IndexFunc(all, func(st *stopping) bool { return st.name == name })
+		at := slices.IndexFunc(all, func(st *stopFlight) bool { return st.name == name })
 		if at < 0 {
-			at, all = len(all), append(all, &stopping{name: name, done: make(chan struct{})})
+			at, all = len(all), append(all, &stopFlight{name: name, done: make(chan struct{})})
 		}
 		return &all[at].plan
 	}
@@ -93,7 +93,7 @@ func stopsOf(p actions.Plan) (all []*stopping) {
 }
 
 // ids returns the instances that are stopped.
-func (st *stopping) ids() (ids []runtime.ContainerID) {
+func (st *stopFlight) ids() (ids []runtime.ContainerID) {
 	for _, k := range st.plan.Kill {
 		ids = append(ids, k.ID)
 	}
@@ -104,7 +104,7 @@ func (st *stopping) ids() (ids []runtime.ContainerID) {
 }
 
 // hasEnded reports whether the stop has ended.
-func (st *stopping) hasEnded() bool {
+func (st *stopFlight) hasEnded() bool {
 	select {
 	case <-st.done:
 		return true
@@ -114,7 +114,7 @@ func (st *stopping) hasEnded() bool {
 }
 
 // stop adds a stop.
-func (f *flights) stop(st *stopping, clear func() []*lifecycle.Uncleared) {
+func (f *flights) stop(st *stopFlight, clear func() []*lifecycle.Uncleared) {
 	f.stops = append(f.stops, st)
 	go func() {
 		st.failed = clear()
@@ -124,8 +124,8 @@ func (f *flights) stop(st *stopping, clear func() []*lifecycle.Uncleared) {
 }
 
 // anyOf reports whether one of these stops has not ended.
-func (f *flights) anyOf(stops []*stopping) bool {
-	return slices.ContainsFunc(stops, func(st *stopping) bool { return !st.hasEnded() })
+func (f *flights) anyOf(stops []*stopFlight) bool {
+	return slices.ContainsFunc(stops, func(st *stopFlight) bool { return !st.hasEnded() })
 }
 
 // awaitStops waits for all stops.
@@ -136,8 +136,8 @@ func (f *flights) awaitStops() {
 }
 
 // takeStops removes and returns the stops that have ended.
-func (f *flights) takeStops() (ended []*stopping) {
-	f.stops = slices.DeleteFunc(f.stops, func(st *stopping) bool {
+func (f *flights) takeStops() (ended []*stopFlight) {
+	f.stops = slices.DeleteFunc(f.stops, func(st *stopFlight) bool {
 		if st.hasEnded() {
 			ended = append(ended, st)
 			return true
@@ -155,16 +155,16 @@ func (f *flights) stopNames() (names []string) {
 	return names
 }
 
-// stopping returns the instances that are being stopped.
-func (f *flights) stopping() (ids []runtime.ContainerID) {
+// stoppingIDs returns the instances that are being stopped.
+func (f *flights) stoppingIDs() (ids []runtime.ContainerID) {
 	for _, st := range f.stops {
 		ids = append(ids, st.ids()...)
 	}
 	return ids
 }
 
-// restarting returns the instances that are being stopped in order to start their containers again.
-func (f *flights) restarting() (ids []runtime.ContainerID) {
+// restartingIDs returns the instances that are being stopped in order to start their containers again.
+func (f *flights) restartingIDs() (ids []runtime.ContainerID) {
 	for _, st := range f.stops {
 		for _, k := range st.plan.Kill {
 			if k.Restart {
@@ -197,8 +197,8 @@ func (f *flights) names() []string {
 	return names
 }
 
-// isReady reports whether the images are there, or cannot be pulled now.
-func (st *flight) isReady() bool {
+// isReady reports whether the images are present, or cannot be pulled now.
+func (st *startFlight) isReady() bool {
 	select {
 	case <-st.Ready():
 		return true
@@ -209,7 +209,7 @@ func (st *flight) isReady() bool {
 
 // next removes and returns the start to complete next, nil if all must wait. until is when a start need not wait any longer for
 // one before it, zero if only a pull can end the wait.
-func (f *flights) next(now time.Time) (st *flight, until time.Time) {
+func (f *flights) next(now time.Time) (st *startFlight, until time.Time) {
 	blocked := false
 	for i, st := range f.starts {
 		switch {
@@ -225,13 +225,13 @@ func (f *flights) next(now time.Time) (st *flight, until time.Time) {
 }
 
 // pop removes and returns the first start.
-func (f *flights) pop() *flight {
+func (f *flights) pop() *startFlight {
 	st := f.starts[0]
 	f.starts = slices.Delete(f.starts, 0, 1)
 	return st
 }
 
-// wait waits until a pull has ended. It returns true if a change or the time, if it is not zero, came first.
+// wait waits until a pull or a stop has ended. It returns true if a change or the time, if it is not zero, came first.
 func (f *flights) wait(ctx context.Context, changed <-chan struct{}, until time.Time) bool {
 	var due <-chan time.Time
 	if !until.IsZero() {
@@ -250,11 +250,11 @@ func (f *flights) wait(ctx context.Context, changed <-chan struct{}, until time.
 	return false
 }
 
-// startAll starts the plan's containers that need not wait. Those whose images are not there soon stay in flight.
+// startAll starts the plan's containers that need not wait. If a pull takes long, its start stays in flight.
 func (s *Syncer) startAll(ctx context.Context, d *decision, done outcome, inFlight *flights) outcome {
 	for _, step := range d.plan.Start {
 		if !slices.Contains(done.unstopped, step.Container.Name) {
-			done.fail(s.begin(d, &done, step, inFlight))
+			done.fail(s.beginStart(d, &done, step, inFlight))
 		}
 	}
 	return s.completeReady(ctx, d, done, inFlight)
@@ -278,8 +278,8 @@ func (s *Syncer) completeReady(ctx context.Context, d *decision, done outcome, i
 	}
 }
 
-// complete starts a container whose images are there.
-func (s *Syncer) complete(ctx context.Context, d *decision, done outcome, st *flight) outcome {
+// complete starts a container whose images are present.
+func (s *Syncer) complete(ctx context.Context, d *decision, done outcome, st *startFlight) outcome {
 	defer st.Release()
 	name := st.step.Container.Name
 	if d.memory.hasRunSince(done.status, name) {
@@ -334,7 +334,7 @@ func (s *Syncer) startStopped(d *decision, done outcome, name string, inFlight *
 	at := slices.IndexFunc(d.plan.Start, func(step actions.StartStep) bool { return step.Container.Name == name })
 	if at >= 0 && done.sandbox != nil {
 		done.unstopped = slices.DeleteFunc(done.unstopped, func(n string) bool { return n == name })
-		done.fail(s.begin(d, &done, d.plan.Start[at], inFlight))
+		done.fail(s.beginStart(d, &done, d.plan.Start[at], inFlight))
 	}
 	return done, at >= 0
 }

@@ -26,7 +26,7 @@ const EventDeadlineExceeded = "DeadlineExceeded"
 
 // Keys of back-offs. No container has one of them.
 var (
-	// sandboxKey is that of a pod's sandbox, admitKey that of rejections.
+	// sandboxKey is the key of a pod's sandbox, admitKey of rejections.
 	sandboxKey = memory.Key{}
 	admitKey   = memory.Key{Resources: "admission"}
 )
@@ -114,8 +114,7 @@ type recalled struct {
 	restart                      memory.Restart
 	restarting, postStartPending []runtime.ContainerID
 	failed                       []*StepError
-	// scanned has the ephemeral containers whose logs were read, started those of which an instance was, or may have been,
-	// started.
+	// scanned are the ephemeral containers whose logs were read, started those that have, or may have, started.
 	scanned, started map[string]bool
 	// waits means that the agent waits, or has waited, for the address of the latest sandbox.
 	waits bool
@@ -171,8 +170,7 @@ func (m *podMemory) recall(p *openPod, status *runtime.PodStatus, probes map[run
 	return k
 }
 
-// crashWait returns until when a container has to wait that has ended, or that ends now
-// because a probe has failed.
+// crashWait returns until when a container must wait after its exit, or after the stop that follows a failed probe now.
 func (m *podMemory) crashWait(spec *v1.Container, last *runtime.ContainerStatus, probes map[runtime.ContainerID]actions.ProbeResults, now time.Time) (until time.Time, wait bool) {
 	if last == nil {
 		return time.Time{}, false

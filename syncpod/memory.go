@@ -22,7 +22,7 @@ import (
 // lost with the agent: then a step that failed before a container ran may be retried before the end of its back-off.
 //
 // A decision reads it once (recall) and writes it once (learn). Packages lifecycle and start write what they do when they do
-// it, because the agent may be killed: for them it is a lifecycle.PodMemory. Other components leave news in it at any time
+// it, because the agent may be killed: for them it is a lifecycle.PodMemory. Other components leave changes in it at any time
 // (observe, wake), for a call in flight.
 type podMemory struct {
 	uid types.UID
@@ -34,7 +34,7 @@ type podMemory struct {
 	// secrets are the values of Secrets in the environments of the containers.
 	secrets podSecrets
 	// loading is taken while the record is read, saving is held while it is written.
-	loading turn
+	loading cancelableLock
 	saving  sync.Mutex
 
 	// mu guards the fields below.
@@ -60,15 +60,15 @@ type podMemory struct {
 	handlers map[string]bool
 	// ends are the channels of Exited, by instance.
 	ends map[string]chan struct{}
-	// observed is the newest status that was observed, nil if there is none. news has a value while something about the pod
+	// observed is the newest status that was observed, nil if there is none. unreported has a value while something about the pod
 	// was not reported: that status, or a result of a probe.
-	observed *runtime.PodStatus
-	news     chan struct{}
+	observed   *runtime.PodStatus
+	unreported chan struct{}
 }
 
 func newPodMemory(uid types.UID, limits *memory.Limits) *podMemory {
 	return &podMemory{
-		uid: uid, firstSeen: time.Now(), pod: memory.New(limits), failures: memory.NewFailures[*StepError](limits), news: make(chan struct{}, 1),
+		uid: uid, firstSeen: time.Now(), pod: memory.New(limits), failures: memory.NewFailures[*StepError](limits), unreported: make(chan struct{}, 1),
 	}
 }
 
@@ -109,8 +109,8 @@ func (m *podMemory) withoutCutStarts(status *runtime.PodStatus) *runtime.PodStat
 	return m.pod.Instances.WithoutCutStarts(status)
 }
 
-// see records what the runtime may lose of the newest status: read as the runtime has it, and full without cut starts and
-// with messages. It returns full with what the runtime has lost.
+// see records the facts of the newest status that the runtime may lose. read is the status as the runtime reports it; full lacks
+// cut starts and has messages. see returns full with the facts that the runtime has lost.
 func (m *podMemory) see(read, full *runtime.PodStatus) (complete *runtime.PodStatus) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -119,7 +119,7 @@ func (m *podMemory) see(read, full *runtime.PodStatus) (complete *runtime.PodSta
 	return m.complete(full)
 }
 
-// seeEnd records what the runtime may lose of the newest status of a pod that is being stopped.
+// seeEnd is see for a pod that is being stopped: no start follows, so cut starts stay in the status.
 func (m *podMemory) seeEnd(full *runtime.PodStatus) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -172,7 +172,7 @@ func (m *podMemory) shown(pod *v1.Pod, status *runtime.PodStatus, restart memory
 	return s, restart
 }
 
-// show returns what the API shows of a pod with a status.
+// show returns what the API shows of a pod with a status, and remembers how far the restart of all containers is then.
 func (m *podMemory) show(pod *v1.Pod, status *runtime.PodStatus, terminal, restartReported bool) shownPod {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -181,8 +181,8 @@ func (m *podMemory) show(pod *v1.Pod, status *runtime.PodStatus, terminal, resta
 	return s
 }
 
-// probed returns a status in which the instances whose postStart handler runs do not run yet.
-func (m *podMemory) probed(status *runtime.PodStatus) *runtime.PodStatus {
+// forProbes returns a status in which the instances whose postStart handler runs do not run yet.
+func (m *podMemory) forProbes(status *runtime.PodStatus) *runtime.PodStatus {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.withoutHandlers(status)
@@ -277,7 +277,7 @@ func (m *podMemory) noteEnds(status *runtime.PodStatus) {
 // wake makes a call in flight compute the status again.
 func (m *podMemory) wake() {
 	select {
-	case m.news <- struct{}{}:
+	case m.unreported <- struct{}{}:
 	default: // a value is pending
 	}
 }
@@ -319,7 +319,7 @@ func (m *podMemory) newest() *runtime.PodStatus {
 	return m.observedAfter(&runtime.PodStatus{ObservedAt: time.Unix(0, 1)})
 }
 
-// The methods below are what the steps of a plan note and ask.
+// The methods below are called by the steps of a plan.
 
 // noteRestarts records which instances are stopped in order to start their containers again, and reports whether there are new
 // ones.
@@ -429,7 +429,7 @@ func (m *podMemory) held(key memory.Key, now time.Time) *StepError {
 	return m.heldBy(key, now)
 }
 
-// heldBy is held with mu held.
+// heldBy is held for callers that hold mu.
 func (m *podMemory) heldBy(key memory.Key, now time.Time) *StepError {
 	if failure, until, wait := m.failures.Held(key, now); wait {
 		return failure.waiting(until)
@@ -437,10 +437,10 @@ func (m *podMemory) heldBy(key memory.Key, now time.Time) *StepError {
 	return nil
 }
 
-// holdUp delays a failed step's next try, unless the step is not the failure's cause: the agent gave up, or the runtime
+// delayRetry delays a failed step's next try, unless the step is not the failure's cause: the agent gave up, or the runtime
 // was unavailable. If the same step keeps failing with Unavailable, the step itself crashes the runtime, and it is
 // delayed, too.
-func (m *podMemory) holdUp(ctx context.Context, key memory.Key, failed *StepError) {
+func (m *podMemory) delayRetry(ctx context.Context, key memory.Key, failed *StepError) {
 	if ctx.Err() != nil || errors.Is(failed, cri.ErrCanceled) || !failed.NotBefore.IsZero() {
 		return
 	}
@@ -466,8 +466,8 @@ func (m *podMemory) setFailed(failed []*StepError) {
 	m.failed = failed
 }
 
-// known returns sources that answer from memory if those of the program are unavailable.
-func (m *podMemory) known(from env.Sources) env.Sources {
+// lastKnown returns sources that answer from memory if those of the program are unavailable.
+func (m *podMemory) lastKnown(from env.Sources) env.Sources {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.sources == nil {
@@ -558,17 +558,17 @@ func put[K comparable, V any](m *map[K]V, key K, value V) {
 	(*m)[key] = value
 }
 
-// A turn is a lock whose waiters can give up. The zero turn is unlocked.
-type turn struct {
+// A cancelableLock is a lock whose waiters can give up. The zero value is unlocked.
+type cancelableLock struct {
 	mu sync.Mutex
-	// taken is closed when the turn is released, nil if it is free.
+	// taken is closed when the lock is released, nil if it is free.
 	taken chan struct{}
 }
 
-// take waits for the turn. If ctx ends first, it returns ctx's error.
-func (t *turn) take(ctx context.Context) error {
+// lock waits for the lock. If ctx ends first, it returns ctx's error.
+func (l *cancelableLock) lock(ctx context.Context) error {
 	for {
-		taken := t.tryTake()
+		taken := l.tryLock()
 		if taken == nil {
 			return nil
 		}
@@ -580,21 +580,21 @@ func (t *turn) take(ctx context.Context) error {
 	}
 }
 
-// tryTake takes the turn if it is free, and otherwise returns a channel that is closed when it is.
-func (t *turn) tryTake() (taken <-chan struct{}) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.taken != nil {
-		return t.taken
+// tryLock takes the lock if it is free, and otherwise returns a channel that is closed when it is.
+func (l *cancelableLock) tryLock() (taken <-chan struct{}) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.taken != nil {
+		return l.taken
 	}
-	t.taken = make(chan struct{})
+	l.taken = make(chan struct{})
 	return nil
 }
 
-// end frees the turn.
-func (t *turn) end() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	close(t.taken)
-	t.taken = nil
+// unlock frees the lock.
+func (l *cancelableLock) unlock() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	close(l.taken)
+	l.taken = nil
 }

@@ -66,32 +66,32 @@ func TestMemoryOfASettledPodIsSmall(t *testing.T) {
 	goruntime.KeepAlive(known.pods)
 }
 
-// Each of many concurrent callers gets the turn once, exclusively. A caller that cancels does not get it.
+// Each of many concurrent callers gets the lock once, exclusively. A caller that cancels does not get it.
 func TestTurn(t *testing.T) {
-	var mine turn
+	var mine cancelableLock
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := mine.take(over); err != nil {
-		t.Errorf("a free turn is not had: %v", err)
+	if err := mine.lock(over); err != nil {
+		t.Errorf("a free lock is not had: %v", err)
 	}
-	if err := mine.take(over); err == nil {
-		t.Error("the turn is had twice")
+	if err := mine.lock(over); err == nil {
+		t.Error("the lock is had twice")
 	}
 	var all sync.WaitGroup
 	had := 0
 	for range 50 {
 		all.Go(func() {
-			if err := mine.take(t.Context()); err != nil {
+			if err := mine.lock(t.Context()); err != nil {
 				t.Error(err)
 				return
 			}
 			had++ // the race detector reports concurrent access
-			mine.end()
+			mine.unlock()
 		})
 	}
 	time.Sleep(time.Millisecond)
-	mine.end()
+	mine.unlock()
 	if all.Wait(); had != 50 {
-		t.Errorf("%d had the turn, want all 50", had)
+		t.Errorf("%d had the lock, want all 50", had)
 	}
 }

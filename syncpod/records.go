@@ -24,8 +24,8 @@ type recordStore struct {
 	log logr.Logger
 }
 
-// remember returns a pod's memory, with its record.
-func (s *Syncer) remember(ctx context.Context, uid types.UID) *podMemory {
+// memoryOf returns a pod's memory, with its record.
+func (s *Syncer) memoryOf(ctx context.Context, uid types.UID) *podMemory {
 	m := s.known.of(uid)
 	m.load(ctx)
 	return m
@@ -39,10 +39,10 @@ func (m *podMemory) load(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, recordTimeout)
 	defer cancel()
-	if m.loading.take(ctx) != nil {
+	if m.loading.lock(ctx) != nil {
 		return
 	}
-	defer m.loading.end()
+	defer m.loading.unlock()
 	if m.isLoaded() {
 		return
 	}

@@ -16,7 +16,7 @@ import (
 	apistatus "github.com/podsync/podsync/syncpod/status"
 )
 
-// StatusSink receives the status of a pod, as package apistatus computes it, whenever it differs from the previous
+// StatusSink receives the status of a pod, as package status computes it, whenever it differs from the previous
 // one. It is called for one pod at a time, and never with an older status after a newer one.
 //
 // The steps of a sync do not wait for it, but the end of each call of the Syncer does, for at most 5 s. An error
@@ -49,14 +49,13 @@ func (nopSink) KeepPodStatus(context.Context, *v1.Pod, *v1.PodStatus) error { re
 // reportTimeout bounds the delivery of a status.
 const reportTimeout = 5 * time.Second
 
-// outlook holds the facts of a status in addition to the runtime's report.
-type outlook struct {
+// statusFacts are the facts of a status in addition to the runtime's report.
+type statusFacts struct {
 	// failed are the errors that keep containers from running.
 	failed []*StepError
 	// blocked is why the pod may not run.
 	blocked *apistatus.Problem
-	// terminal means that nothing of the pod runs or will run again, and ended that
-	// it is the last status.
+	// terminal means that no container of the pod runs or will run again. ended means that this is the last status.
 	terminal, ended bool
 	// conditions are the conditions about a resize.
 	conditions []v1.PodCondition
@@ -73,13 +72,13 @@ type report struct {
 	memory     *podMemory
 	deliveries sync.WaitGroup
 
-	// status is the newest status of the runtime that was reported, outlook the last one. The lock of the statusBox guards them,
+	// status is the newest status of the runtime that was reported, facts are the last ones. The lock of the statusBox guards them,
 	// and is held while a status is computed, so that none is computed from an older status of the runtime after one from a
 	// newer one.
-	status  *runtime.PodStatus
-	outlook outlook
+	status *runtime.PodStatus
+	facts  statusFacts
 
-	// changed has a value when beside has reported something.
+	// changed has a value when reportChanges has reported something.
 	changed chan struct{}
 }
 
@@ -90,19 +89,19 @@ func (s *Syncer) newReport(pod *v1.Pod, m *podMemory) *report {
 
 // update computes the status, and starts its delivery if it has changed. If a newer status of the runtime was reported in this
 // call, it counts.
-func (r *report) update(ctx context.Context, status *runtime.PodStatus, o outlook) {
+func (r *report) update(ctx context.Context, status *runtime.PodStatus, o statusFacts) {
 	box := &r.memory.reported
 	box.mu.Lock()
 	defer box.mu.Unlock()
 	if r.status == nil || status == nil || !r.status.ObservedAt.After(status.ObservedAt) {
 		r.status = status
 	}
-	r.outlook = o
+	r.facts = o
 	r.publish(ctx, o)
 }
 
-// again reports the newest observed status.
-func (r *report) again(ctx context.Context, mayStart bool) {
+// reportNewest reports the newest observed status.
+func (r *report) reportNewest(ctx context.Context, mayStart bool) {
 	newer := r.memory.observedAfter(r.newest(nil))
 	if newer != nil {
 		newer = r.withMessages(r.pod, r.memory, newer) // it may wait for a disk
@@ -113,16 +112,16 @@ func (r *report) again(ctx context.Context, mayStart bool) {
 	if newer != nil && r.memory.observedAfter(r.status) != nil {
 		r.status = newer
 		if mayStart {
-			r.config.Parts.Probes.Observe(r.pod, r.memory.probed(newer), false) // containers that the call has started are probed
+			r.config.Parts.Probes.Observe(r.pod, r.memory.forProbes(newer), false) // containers that the call has started are probed
 		}
 	}
-	o := r.outlook
+	o := r.facts
 	o.mayStart = mayStart
 	r.publish(ctx, o)
 }
 
 // publish computes the status from the newest facts. It must be called with the lock of the statusBox held.
-func (r *report) publish(ctx context.Context, o outlook) {
+func (r *report) publish(ctx context.Context, o statusFacts) {
 	before, now := r.memory.reported.replace(&r.pod.Status, func(previous *v1.PodStatus) v1.PodStatus {
 		next := apistatus.Merge(r.published(previous), r.compute(previous, o, r.memory.show(r.pod, r.status, o.terminal, isStartingOver(previous))))
 		if o.mayStart && runtime.IsTerminal(next.Phase) {
@@ -147,21 +146,21 @@ func (r *report) newest(status *runtime.PodStatus) *runtime.PodStatus {
 	return status
 }
 
-// besideDelay is how long a change waits for the end of a SyncPod, which is followed by another one that reports it.
-const besideDelay = 100 * time.Millisecond
+// changeDelay is how long a change waits for the end of a SyncPod, which is followed by another one that reports it.
+const changeDelay = 100 * time.Millisecond
 
-// beside reports the status while the steps of a call are in flight, because they may take minutes (kubernetes #129552): each
+// reportChanges reports the status while the steps of a call are in flight, because they may take minutes (kubernetes #129552): each
 // newer status of the runtime that is observed, and the results of probes that have changed. It waits for
-// the delay before each report. mayStart is the field of outlook with this name.
-func (r *report) beside(ctx context.Context, delay time.Duration, mayStart bool) (end func()) {
+// the delay before each report. mayStart is the field of statusFacts with this name.
+func (r *report) reportChanges(ctx context.Context, delay time.Duration, mayStart bool) (end func()) {
 	if r.memory.observedAfter(r.newest(nil)) != nil {
 		r.memory.wake()
 	}
 	ended := make(chan struct{})
 	var reporting sync.WaitGroup
 	reporting.Go(func() {
-		for r.awaitNews(ctx, ended, delay) {
-			r.again(ctx, mayStart)
+		for r.awaitUnreported(ctx, ended, delay) {
+			r.reportNewest(ctx, mayStart)
 			select {
 			case r.changed <- struct{}{}:
 			default: // a value is pending
@@ -174,10 +173,10 @@ func (r *report) beside(ctx context.Context, delay time.Duration, mayStart bool)
 	}
 }
 
-// awaitNews returns true when there is something to report, and false at the end of the call.
-func (r *report) awaitNews(ctx context.Context, ended <-chan struct{}, delay time.Duration) bool {
+// awaitUnreported returns true when there is something to report, and false at the end of the call.
+func (r *report) awaitUnreported(ctx context.Context, ended <-chan struct{}, delay time.Duration) bool {
 	select {
-	case <-r.memory.news:
+	case <-r.memory.unreported:
 	case <-ended:
 		return false
 	case <-ctx.Done():
@@ -218,7 +217,7 @@ func (r *report) wait(ctx context.Context) error {
 }
 
 // compute computes the status of the API.
-func (r *report) compute(previous *v1.PodStatus, o outlook, shown shownPod) v1.PodStatus {
+func (r *report) compute(previous *v1.PodStatus, o statusFacts, shown shownPod) v1.PodStatus {
 	conditions := append(shown.conditions, o.conditions...)
 	if shown.startsOver {
 		conditions = append(conditions, v1.PodCondition{
@@ -237,7 +236,7 @@ func (r *report) compute(previous *v1.PodStatus, o outlook, shown shownPod) v1.P
 
 // showsEnd reports whether the status would have a terminal phase: it has one only when no container of the pod runs any more.
 func (r *report) showsEnd(known recalled) bool {
-	return runtime.IsTerminal(r.compute(r.memory.reported.lastOr(&r.pod.Status), outlook{failed: known.failed}, known.shown).Phase)
+	return runtime.IsTerminal(r.compute(r.memory.reported.lastOr(&r.pod.Status), statusFacts{failed: known.failed}, known.shown).Phase)
 }
 
 // isStartingOver reports whether a status reports that all containers restart (KEP-5532).
@@ -298,8 +297,8 @@ type statusBox struct {
 	waits bool
 	tried *v1.PodStatus
 	err   error
-	// turn is held during a delivery.
-	turn turn
+	// delivering is held during a delivery.
+	delivering cancelableLock
 }
 
 // retry allows one more attempt to deliver the status.
@@ -331,8 +330,8 @@ func (b *statusBox) lastOr(first *v1.PodStatus) *v1.PodStatus {
 
 // deliver calls set with the last status, unless that was delivered or tried.
 func (b *statusBox) deliver(ctx context.Context, set func(*v1.PodStatus) error) {
-	if b.turn.take(ctx) == nil {
-		defer b.turn.end()
+	if b.delivering.lock(ctx) == nil {
+		defer b.delivering.unlock()
 	} // otherwise ctx has ended, and its error is why the status was not delivered
 	status := b.next()
 	if status == nil {

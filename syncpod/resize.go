@@ -172,7 +172,7 @@ func (s *Syncer) resizeOne(ctx context.Context, d *decision, done outcome, step 
 	err := d.memory.secrets.redactErrorOf(s.resize(ctx, d, &done, step, spec), slices.Values([]*v1.Container{spec}))
 	if err != nil {
 		failed := &StepError{Step: stepResize, Reason: errResizeContainer, Container: step.Container, Err: err}
-		d.memory.holdUp(ctx, resizeKey(spec), failed)
+		d.memory.delayRetry(ctx, resizeKey(spec), failed)
 		if ctx.Err() == nil {
 			s.eventf(podref.Container(d.pod, step.Container), v1.EventTypeWarning, EventResizeError, "Error resizing container %s: %s", spec.Name, withoutIDs(err, idNames(done.status)...))
 		}
@@ -274,7 +274,7 @@ func (s *Syncer) ensureCgroup(ctx context.Context, d *decision, exists, changes 
 		parent, err = cgroups.RaiseCgroup(asking, d.pod)
 	} else if parent, err = cgroups.EnsureCgroup(asking, d.pod); errors.Is(err, cgroup.ErrMemoryInUse) {
 		inUse = &StepError{Step: stepResize, Reason: errResizePod, Err: err}
-		d.memory.holdUp(ctx, cgroupKey(d.pod), inUse)
+		d.memory.delayRetry(ctx, cgroupKey(d.pod), inUse)
 		s.warn(ctx, d.pod, EventResizeError, "Error resizing pod: %v", err)
 		parent, err = cgroups.RaiseCgroup(asking, d.pod)
 	} else if err == nil {

@@ -59,7 +59,7 @@ func (s *Syncer) useSandbox(ctx context.Context, d *decision, done outcome, chan
 		done, failed = s.createSandbox(ctx, d, done, sb)
 	}
 	if failed != nil {
-		d.memory.holdUp(ctx, sandboxKey, failed)
+		d.memory.delayRetry(ctx, sandboxKey, failed)
 		done.fail(failed)
 		return done
 	}

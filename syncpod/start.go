@@ -79,7 +79,7 @@ func (s *Syncer) environment(ctx context.Context, m *podMemory, in env.Input) ([
 	var secrets []string
 	in.OnSecret = func(value string) { secrets = append(secrets, value) }
 	in.HostIPs, in.Allocatable, in.FileKey = s.config.Node.hostIPs(), s.config.Node.Allocatable, s.config.Parts.FileKey
-	vars, err := env.MakeEnvironment(ctx, in, m.known(s.config.Objects.Sources))
+	vars, err := env.MakeEnvironment(ctx, in, m.lastKnown(s.config.Objects.Sources))
 	m.secrets.add(in.Container, secrets)
 	return vars, err
 }
@@ -92,20 +92,20 @@ func ranAfterAll(step actions.StartStep) *StepError {
 	return &StepError{Step: stepCreate, Reason: errCreateContainer, Container: step.Container, Err: errRanAfterAll}
 }
 
-// begin begins the start of a container, unless it must wait: then it returns the reason.
-func (s *Syncer) begin(d *decision, done *outcome, step actions.StartStep, inFlight *flights) *StepError {
+// beginStart begins the start of a container, unless it must wait: then it returns the reason.
+func (s *Syncer) beginStart(d *decision, done *outcome, step actions.StartStep, inFlight *flights) *StepError {
 	if d.memory.hasRunSince(done.status, step.Container.Name) {
 		return ranAfterAll(step)
 	}
-	if held := s.heldUp(d, done, step); held != nil {
+	if held := s.startHold(d, done, step); held != nil {
 		return held
 	}
 	inFlight.add(s.starter.Begin(inFlight.ctx, s.startable(d, done), step), step)
 	return nil
 }
 
-// heldUp returns why the container may not start now, nil if it may. It counts the exit of the last instance.
-func (s *Syncer) heldUp(d *decision, done *outcome, step actions.StartStep) *StepError {
+// startHold returns why the container may not start now, nil if it may. It counts the exit of the last instance.
+func (s *Syncer) startHold(d *decision, done *outcome, step actions.StartStep) *StepError {
 	spec := step.Container.Spec(d.pod)
 	if step.Hold.Reason == actions.FailureBackOff {
 		return d.facts.held.starts[spec.Name]
@@ -171,7 +171,7 @@ func (s *Syncer) noteStart(ctx context.Context, d *decision, done *outcome, star
 		return err
 	}
 	s.config.Observer.ContainerStarted(d.pod, started.Container, started.Took, err)
-	d.memory.holdUp(ctx, memory.KeyOf(spec), err)
+	d.memory.delayRetry(ctx, memory.KeyOf(spec), err)
 	if ctx.Err() == nil && err.Step != stepPostStart {
 		s.eventf(podref.Container(d.pod, started.Container), v1.EventTypeWarning, EventFailed, "Error: %s", describeStart(done, err, started.ID.ID))
 	}

@@ -55,9 +55,9 @@ func (s *Syncer) SyncPod(ctx context.Context, pod *v1.Pod, status *runtime.PodSt
 		if status, err = s.inspect(ctx, p, status); err != nil {
 			break
 		}
-		d.status = s.see(ctx, p, status)
+		d.status = s.rememberStatus(ctx, p, status)
 		if !first { // containers that the call has started are probed
-			s.config.Parts.Probes.Observe(p.pod, p.memory.probed(d.status), false)
+			s.config.Parts.Probes.Observe(p.pod, p.memory.forProbes(d.status), false)
 		}
 
 		d.facts = s.gather(ctx, p, d.status, inFlight.names())
@@ -74,7 +74,7 @@ func (s *Syncer) SyncPod(ctx context.Context, pod *v1.Pod, status *runtime.PodSt
 		done.status = d.status
 		s.reportPod(ctx, d, &done, d.facts.failed)
 		if first && !d.plan.NoOp() && !d.plan.TerminatesPod() {
-			endReports = p.report.beside(ctx, besideDelay, true)
+			endReports = p.report.reportChanges(ctx, changeDelay, true)
 		}
 
 		done = s.apply(ctx, d, done, inFlight)
@@ -107,7 +107,7 @@ type openPod struct {
 	report     *report
 }
 
-// decision is a plan, with the status and the facts of which it was made. The steps of the plan do not change it.
+// decision is a plan, with the status and the facts that it follows from. No step changes it.
 type decision struct {
 	*openPod
 	status *runtime.PodStatus
@@ -115,7 +115,7 @@ type decision struct {
 	plan   actions.Plan
 }
 
-// outcome is what was done of a plan.
+// outcome is the result of the steps of a plan so far.
 type outcome struct {
 	// failed are the errors that keep containers from running, in the order of the plan.
 	failed []*StepError
@@ -126,7 +126,7 @@ type outcome struct {
 	unstopped []string
 	// status is the status with the changes since: the new sandbox, and new resources.
 	status *runtime.PodStatus
-	// sandbox is what containers start in, nil if none can be started.
+	// sandbox is the sandbox for new containers, nil if none can be started.
 	sandbox *inUse
 	// memoryInUse is why the memory limit of the whole pod was not lowered, nil if it was.
 	memoryInUse *StepError
@@ -163,7 +163,7 @@ func validate(pod *v1.Pod) error {
 
 // open gets the memory of a pod and its allocation.
 func (s *Syncer) open(ctx context.Context, pod *v1.Pod) (*openPod, error) {
-	m := s.remember(ctx, pod.UID)
+	m := s.memoryOf(ctx, pod.UID)
 	m.noteRunOnce(pod)
 	p := &openPod{pod: pod, memory: m, report: s.newReport(pod, m)}
 	answer, err := s.allocate(ctx, pod)
@@ -200,9 +200,9 @@ func (s *Syncer) read(ctx context.Context, pod types.UID, last *runtime.PodStatu
 	return status, err
 }
 
-// see remembers a status, and returns it completed from memory. It is the only step before the plan that changes anything: the
+// rememberStatus remembers a status, and returns it completed from memory. It is the only step before the plan that changes anything: the
 // runtime may lose what the status shows, so it must be remembered even if the call gets no further.
-func (s *Syncer) see(ctx context.Context, p *openPod, read *runtime.PodStatus) *runtime.PodStatus {
+func (s *Syncer) rememberStatus(ctx context.Context, p *openPod, read *runtime.PodStatus) *runtime.PodStatus {
 	full := s.withMessages(p.pod, p.memory, p.memory.withoutCutStarts(read))
 	completed := p.memory.see(read, full)
 	s.postStopExited(ctx, p.pod, p.memory, full)
@@ -256,7 +256,7 @@ func (s *Syncer) postStopExited(ctx context.Context, pod *v1.Pod, m *podMemory, 
 func (s *Syncer) reportPod(ctx context.Context, d *decision, done *outcome, failed []*StepError) {
 	conditions := resizeConditions(d, done, failed)
 	s.reportResize(d, conditions)
-	o := outlook{failed: failed, conditions: conditions}
+	o := statusFacts{failed: failed, conditions: conditions}
 	if d.plan.Hold.Reason == actions.PodNotAdmitted {
 		o.blocked = d.facts.rejected.problem()
 	}

@@ -69,7 +69,7 @@ func (s *Syncer) SyncTerminatingPod(ctx context.Context, t Termination) error {
 	if deadline.IsZero() {
 		deadline = time.Now().Add(lifecycle.PodGrace(t.Pod, t.GraceSeconds))
 	}
-	m := s.remember(ctx, t.Pod.UID)
+	m := s.memoryOf(ctx, t.Pod.UID)
 	m.evict(t.Evicted.problem(), t.Disruption)
 	if err := s.terminate(ctx, t.Pod, m, t.Status, m.hasten(deadline)); err != nil {
 		return fmt.Errorf("syncpod: end pod %s: %w", podref.Name(t.Pod), m.secrets.redactErrorOfPod(err, t.Pod))
@@ -96,7 +96,7 @@ func (s *Syncer) SyncTerminatingRuntimePod(ctx context.Context, p RuntimePod) er
 	if p.UID == "" {
 		return errors.New("syncpod: RuntimePod.UID is missing")
 	}
-	m := s.remember(ctx, p.UID)
+	m := s.memoryOf(ctx, p.UID)
 	if err := s.terminate(ctx, nil, m, p.Status, m.hasten(time.Now().Add(lifecycle.PodGrace(nil, nil)))); err != nil {
 		return fmt.Errorf("syncpod: end pod %s/%s (%s): %w", p.Namespace, p.Name, p.UID, m.secrets.redactErrorOfPod(err, nil))
 	}
@@ -108,14 +108,14 @@ func (s *Syncer) SyncTerminatingRuntimePod(ctx context.Context, p RuntimePod) er
 }
 
 // SyncTerminatedPod cleans up after a pod that SyncTerminatingPod has stopped: it reports the pod a last time, calls
-// all Cleaners and forgets the pod. It may be called again after an error. The logs of the pod stay until [Syncer.Forget], and
-// with them an empty record, by which the next agent finds them.
+// all Cleaners and forgets the pod. It may be called again after an error. The logs of the pod stay until [Syncer.Forget].
+// An empty record stays with them, so that the next agent finds them.
 func (s *Syncer) SyncTerminatedPod(ctx context.Context, pod *v1.Pod, status *runtime.PodStatus) error {
 	if pod == nil {
 		return errors.New("syncpod: SyncTerminatedPod: the pod is nil")
 	}
-	report := s.newReport(pod, s.remember(ctx, pod.UID))
-	report.update(ctx, status, outlook{terminal: true, ended: true})
+	report := s.newReport(pod, s.memoryOf(ctx, pod.UID))
+	report.update(ctx, status, statusFacts{terminal: true, ended: true})
 	var errs []error
 	for _, c := range s.config.Parts.Clean {
 		errs = append(errs, c.RemovePod(ctx, pod.UID))
@@ -144,7 +144,7 @@ func (s *Syncer) terminate(ctx context.Context, pod *v1.Pod, m *podMemory, statu
 		return err
 	}
 	ended := !status.Live()
-	report.update(ctx, status, outlook{terminal: ended, ended: ended})
+	report.update(ctx, status, statusFacts{terminal: ended, ended: ended})
 	return errors.Join(err, report.wait(ctx))
 }
 
@@ -200,15 +200,14 @@ func (s *Syncer) inspectEnd(ctx context.Context, pod *v1.Pod, m *podMemory, last
 	return status, nil
 }
 
-// reportStop reports the status while the pod is being stopped: the current one, and each in which Observe finds another
-// exit or a probe has another result, because the other containers may take their whole grace period, and the runtime may
-// take longer to answer. A slow or failed report must not delay the stop (virtual-kubelet #938). A pod without a spec has no
+// reportStop reports the status while the pod is being stopped: at once, and when Observe finds another exit or a probe has
+// another result, because the other containers may take their whole grace period. A slow or failed report must not delay the stop (virtual-kubelet #938). A pod without a spec has no
 // status to report.
 func (s *Syncer) reportStop(ctx context.Context, pod *v1.Pod, m *podMemory, status *runtime.PodStatus) (r *report, end func()) {
 	if pod == nil {
 		return nil, nil
 	}
 	r = s.newReport(pod, m)
-	r.update(ctx, status, outlook{})
-	return r, r.beside(ctx, 0, false)
+	r.update(ctx, status, statusFacts{})
+	return r, r.reportChanges(ctx, 0, false)
 }

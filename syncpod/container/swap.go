@@ -40,7 +40,7 @@ func (in *Input) swapBytes(c *v1.Container) int64 {
 // Swap determines how containers use the node's swap (KEP-2400). With the zero Swap the runtime decides.
 type Swap struct {
 	Behavior SwapBehavior
-	// Bytes is the node's swap size. It counts for LimitedSwap.
+	// Bytes is the node's swap size, of which LimitedSwap gives each container a share.
 	Bytes int64
 	// CgroupV1 means that the node has cgroups v1. Containers with a memory limit then do not swap beyond it, and other
 	// containers cannot be limited: the node must have no swap if no container may use it.

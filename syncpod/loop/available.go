@@ -20,7 +20,7 @@ func (l *Loop) availableChanged(err error) {
 	l.runtime.open()
 	l.table.listed.Store(true)
 	l.before.forgetOthers(l.watcher.Pods())
-	l.table.news.raise()
+	l.table.reconcile.raise()
 	l.table.housekeeping.raise()
 }
 

@@ -58,7 +58,7 @@ func (h *housekeeper) rest(ctx context.Context, d time.Duration) {
 // stop, remove and forget pods.
 func (h *housekeeper) doHousekeeping() {
 	if h.sources.judge(h.watcher.Pods) {
-		h.table.news.raise() // new pods have waited for it
+		h.table.reconcile.raise() // new pods have waited for it
 	}
 	desired, pods := h.sources.desired(), h.watcher.Pods()
 	h.table.mu.Lock()

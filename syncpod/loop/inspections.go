@@ -21,15 +21,15 @@ type inspections struct {
 
 // PodStatus inspects a pod. While the watcher considers the runtime unavailable, it still calls the
 // runtime: the pod may wait only for this call.
-func (l inspections) PodStatus(ctx context.Context, uid types.UID, prev *runtime.PodStatus) (*runtime.PodStatus, error) {
+func (i inspections) PodStatus(ctx context.Context, uid types.UID, prev *runtime.PodStatus) (*runtime.PodStatus, error) {
 	since := time.Now()
-	status, err := l.loop.watcher.GetNewerThan(ctx, uid, since)
-	if _, away := errors.AsType[*pleg.UnavailableError](err); away {
-		l.loop.states.update(uid, func(s *podState) { s.lookedAt = time.Time{} }) // the cache does not have this status
-		return l.Reader.PodStatus(ctx, uid, prev)
+	status, err := i.loop.watcher.GetNewerThan(ctx, uid, since)
+	if _, unavailable := errors.AsType[*pleg.UnavailableError](err); unavailable {
+		i.loop.states.update(uid, func(s *podState) { s.inspectedAt = time.Time{} }) // the cache does not have this status
+		return i.Reader.PodStatus(ctx, uid, prev)
 	}
 	if err == nil {
-		l.loop.states.update(uid, func(s *podState) { s.lookedAt = since })
+		i.loop.states.update(uid, func(s *podState) { s.inspectedAt = since })
 	}
 	return status, err
 }
@@ -41,11 +41,11 @@ var _ podworkers.StatusSource = workStatuses{}
 
 // GetNewerThan returns the status of a pod from a read after since. If the pod has stopped, the last inspection
 // during the stop is sufficient, too.
-func (l workStatuses) GetNewerThan(ctx context.Context, uid types.UID, since time.Time) (*runtime.PodStatus, error) {
-	if state := l.loop.states.get(uid); state.lookCovers(since) && state.lookedAt.Before(since) {
-		since = state.lookedAt
+func (s workStatuses) GetNewerThan(ctx context.Context, uid types.UID, since time.Time) (*runtime.PodStatus, error) {
+	if state := s.loop.states.get(uid); state.inspectionCovers(since) && state.inspectedAt.Before(since) {
+		since = state.inspectedAt
 	}
-	return l.loop.fresh(ctx, uid, since)
+	return s.loop.fresh(ctx, uid, since)
 }
 
 // fresh returns the status of a pod from a read since the given time. While the runtime is
@@ -54,7 +54,7 @@ func (l workStatuses) GetNewerThan(ctx context.Context, uid types.UID, since tim
 func (l *Loop) fresh(ctx context.Context, uid types.UID, since time.Time) (*runtime.PodStatus, error) {
 	for {
 		status, err := l.watcher.GetNewerThan(ctx, uid, since)
-		if _, away := errors.AsType[*pleg.UnavailableError](err); !away {
+		if _, unavailable := errors.AsType[*pleg.UnavailableError](err); !unavailable {
 			return status, err
 		}
 		select {

@@ -31,7 +31,7 @@ type Loop struct {
 	table      *podTable
 	states     *podStates
 	sink       sink
-	before     *seenBefore // by an earlier agent
+	before     *seenBefore // the statuses that an earlier agent has stored
 	house      *housekeeper
 	reconciler *reconciler
 	events     *eventQueue // nil if the embedder has no recorder
@@ -54,7 +54,7 @@ func New(c Config) (*Loop, error) {
 	l := &Loop{config: c, events: events, states: &podStates{pods: map[types.UID]*podState{}}, before: newSeenBefore()}
 	l.table = &podTable{
 		notices: notices{c.Log, c.Sync.Events}, states: l.states, cache: c.Cache,
-		news: make(flag, 1), housekeeping: make(flag, 1), pods: map[types.UID]*workerPod{},
+		reconcile: make(flag, 1), housekeeping: make(flag, 1), pods: map[types.UID]*workerPod{},
 	}
 	l.sink = sink{podStates: l.states, seen: l.table.lastStatus, store: c.Store, next: c.Sync.Sink}
 	l.sources = &feeds{log: c.Log, delivered: l.table.sourceDelivered, stopUnknown: c.StopUnknown}
@@ -89,7 +89,7 @@ func (l *Loop) assemble() error {
 		return fmt.Errorf("loop: Config.Watch: %w", err)
 	}
 	workersConfig := c.Workers
-	workersConfig.Syncer, workersConfig.Status, workersConfig.Tracker = l.work(), workStatuses{l}, tracker{l}
+	workersConfig.Syncer, workersConfig.Status, workersConfig.Tracker = l.podSyncer(), workStatuses{l}, tracker{l}
 	if l.workers, err = podworkers.New(workersConfig); err != nil {
 		return fmt.Errorf("loop: Config.Workers: %w", err)
 	}

@@ -14,7 +14,7 @@ type notices struct {
 	events syncpod.EventRecorder // nil if the embedder has none
 }
 
-// log returns a pod's line logger.
+// log returns the logger of a pod.
 func (n notices) log(pod *v1.Pod) logr.Logger { return podref.Log(n.logger, pod) }
 
 // podEvent records a warning about a pod.

@@ -200,7 +200,7 @@ func (k *knownPod) effect(e *PodEffect, w desiredPod) {
 	}
 }
 
-// replacedBy describes a static pod's next version.
+// replacedBy describes how a static pod is replaced by its next version.
 func (k *knownPod) replacedBy(e *PodEffect, w desiredPod) {
 	e.Effect, e.Reason = actions.Starts, "its manifest changed"
 	has := map[string]bool{}

@@ -34,7 +34,7 @@ func (r *reconciler) run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-r.table.news:
+		case <-r.table.reconcile:
 		}
 		r.reconcile(ctx)
 	}
@@ -163,7 +163,7 @@ func (r *reconciler) add(w desiredPod, running bool) {
 		return // the forgotten orphan will trigger a reconciliation
 	}
 	if r.shuttingDown && !running && !runtime.IsTerminal(pod.Status.Phase) && pod.DeletionTimestamp == nil {
-		r.table.news.raise() // it was admitted before the shutdown began, so the shutdown does not include it
+		r.table.reconcile.raise() // it was admitted before the shutdown began, so the shutdown does not include it
 		return
 	}
 	wp := &workerPod{source: w.source, desired: w.pod, pod: pod, endedBefore: runtime.IsTerminal(pod.Status.Phase)}

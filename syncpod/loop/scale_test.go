@@ -19,13 +19,13 @@ import (
 // not run.
 func reconcilerOf(t testing.TB, pods int) *reconciler {
 	t.Helper()
-	workers, err := podworkers.New(podworkers.Config{Syncer: work{}, Observer: podworkers.NopObserver{}})
+	workers, err := podworkers.New(podworkers.Config{Syncer: podSyncer{}, Observer: podworkers.NopObserver{}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	table := &podTable{
 		workers: workers, states: &podStates{pods: map[types.UID]*podState{}}, cache: &runtime.Cache{}, pods: map[types.UID]*workerPod{},
-		news: make(flag, 1), housekeeping: make(flag, 1),
+		reconcile: make(flag, 1), housekeeping: make(flag, 1),
 	}
 	f := &feed{Source: source.NewPush()}
 	r := &reconciler{table: table, sources: &feeds{delivered: table.sourceDelivered, all: []*feed{f}}}

@@ -55,9 +55,9 @@ type podState struct {
 	since time.Time
 	// stoppedAt is when the pod was last found to have stopped.
 	stoppedAt time.Time
-	// lookedAt is when the work that stops the pod last inspected it. It is zero if the work has not inspected
+	// inspectedAt is when the work that stops the pod last inspected it. It is zero if the work has not inspected
 	// it, if the result is not in the cache, or if the pod was changed since.
-	lookedAt time.Time
+	inspectedAt time.Time
 	// sandboxesStopped are the IDs of sandboxes that existed when the stop of the pod began, and
 	// are stopped, so that their network is released.
 	sandboxesStopped []string
@@ -176,7 +176,7 @@ func (s *podState) started(w podworkers.Work, now time.Time) {
 	s.calls++
 	s.begin(w, now)
 	if w.Type != podworkers.SyncTerminatedPod { // SyncTerminatedPod does not change the pod
-		s.lookedAt = time.Time{}
+		s.inspectedAt = time.Time{}
 	}
 }
 
@@ -203,13 +203,13 @@ func (s *podState) ended(w podworkers.Work, err error, at time.Time) (acted bool
 	if err == nil && (w.Type == podworkers.SyncTerminatingRuntimePod || w.Type == podworkers.SyncTerminatingPod) {
 		s.stoppedAt = at
 	} else if w.Type != podworkers.SyncTerminatedPod { // SyncTerminatedPod does not change the pod
-		s.lookedAt = time.Time{}
+		s.inspectedAt = time.Time{}
 	}
 	return acted
 }
 
-// lookCovers reports whether the last inspection of a stop shows everything done to the pod until
+// inspectionCovers reports whether the last inspection of a stop shows everything done to the pod until
 // then.
-func (s *podState) lookCovers(then time.Time) bool {
-	return !s.lookedAt.IsZero() && !s.stoppedAt.IsZero() && !then.After(s.stoppedAt)
+func (s *podState) inspectionCovers(then time.Time) bool {
+	return !s.inspectedAt.IsZero() && !s.stoppedAt.IsZero() && !then.After(s.stoppedAt)
 }

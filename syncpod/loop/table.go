@@ -20,9 +20,9 @@ type podTable struct {
 	workers *podworkers.Workers
 	states  *podStates
 	cache   *runtime.Cache
-	// news is raised when a source has delivered, housekeeping when there may be pods to stop or to
+	// reconcile is raised when the sources must be compared with the workers, housekeeping when there may be pods to stop or to
 	// remove.
-	news, housekeeping flag
+	reconcile, housekeeping flag
 	// listed means that the runtime has been listed once.
 	listed atomic.Bool
 
@@ -36,7 +36,7 @@ type podTable struct {
 	versionsWait bool
 }
 
-// find returns the workers' version of the pod, nil if they do not have the pod.
+// find returns a pod as the workers have it, nil if they do not have it.
 func (t *podTable) find(uid types.UID) *v1.Pod {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -71,7 +71,7 @@ func (t *podTable) update(wp *workerPod, u podworkers.Update) {
 		u.Pod = sourceless(wp.pod)
 	}
 	if err := t.workers.UpdatePod(u); err != nil {
-		t.log(u.Pod).V(1).Info("no more news is taken", "reason", err.Error())
+		t.log(u.Pod).V(1).Info("an update was rejected", "reason", err.Error())
 	}
 }
 
@@ -100,7 +100,7 @@ func (t *podTable) requestSync(uid types.UID) {
 	defer t.mu.Unlock()
 	wp := t.pods[uid]
 	if wp == nil && t.versionsWait {
-		t.news.raise()
+		t.reconcile.raise()
 	}
 	if wp == nil || t.states.get(uid).phase.HasStopped() {
 		t.housekeeping.raise()
@@ -111,14 +111,14 @@ func (t *podTable) requestSync(uid types.UID) {
 
 // sourceDelivered requests a reconciliation after a source has delivered.
 func (t *podTable) sourceDelivered(configsChanged bool) {
-	t.news.raise()
+	t.reconcile.raise()
 	if configsChanged {
-		t.lookAtConfigs()
+		t.syncConfigUsers()
 	}
 }
 
-// lookAtConfigs requests a sync of all pods, of any source, that may mount a ConfigMap or a Secret.
-func (t *podTable) lookAtConfigs() {
+// syncConfigUsers requests a sync of all pods, of any source, that may mount a ConfigMap or a Secret.
+func (t *podTable) syncConfigUsers() {
 	t.mu.Lock()
 	uids := slices.DeleteFunc(t.uids(), func(uid types.UID) bool { return !mountsConfigs(t.pods[uid].pod) })
 	t.mu.Unlock()

@@ -19,7 +19,9 @@ type tracker struct{ loop *Loop }
 var _ podworkers.Tracker = tracker{}
 
 func (t tracker) PodAdded(uid types.UID) {
-	t.loop.states.update(uid, func(s *podState) { s.phase, s.worked, s.lookedAt = podworkers.Syncing, new(atomic.Bool), time.Time{} })
+	t.loop.states.update(uid, func(s *podState) {
+		s.phase, s.worked, s.inspectedAt = podworkers.Syncing, new(atomic.Bool), time.Time{}
+	})
 }
 
 // WorkStarted persists the deadline of a pod that is being stopped. The call that stops it follows
@@ -40,8 +42,8 @@ func (t tracker) WorkStarted(w podworkers.Work) {
 	l.watcher.Hold(w.UID)
 }
 
-// WorkEnded has the result inspected now, with or without events (kubernetes #137362). The next call uses that inspection, which
-// therefore starts after the end of this one, unless the last inspection of a stop suffices.
+// WorkEnded requests an inspection of the result, with or without events (kubernetes #137362). The next call uses that inspection,
+// which therefore starts after the end of this one, unless the last inspection of a stop suffices.
 func (t tracker) WorkEnded(w podworkers.Work, err error) {
 	var acted bool
 	switch w.Type {
@@ -56,14 +58,14 @@ func (t tracker) WorkEnded(w podworkers.Work, err error) {
 	t.loop.watcher.Release(w.UID, acted)
 }
 
-// PhaseChanged removes finished pods immediately. Two steps of a short life may be reported in
-// either order. A life never moves back: the next one begins with PodAdded.
+// PhaseChanged makes housekeeping remove finished pods immediately. Two phases of a short life may be reported in
+// either order, so the later phase counts; the next life begins with PodAdded.
 func (t tracker) PhaseChanged(uid types.UID, _, to podworkers.Phase) {
 	l := t.loop
 	if to != podworkers.Forgotten {
 		l.states.update(uid, func(s *podState) { s.phase = max(s.phase, to) })
 	} else if l.sources.wants(uid) {
-		l.table.news.raise() // a new pod with the UID has waited
+		l.table.reconcile.raise() // a new pod with the UID has waited
 	}
 	if to == podworkers.Finished || to == podworkers.Forgotten {
 		l.table.housekeeping.raise()

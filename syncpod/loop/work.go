@@ -31,8 +31,8 @@ type syncer interface {
 
 var _ syncer = (*syncpod.Syncer)(nil)
 
-// work does the work of the workers with a syncer.
-type work struct {
+// podSyncer makes the calls of the workers with a syncer.
+type podSyncer struct {
 	table   *podTable
 	syncer  syncer
 	probes  syncpod.Probes
@@ -40,10 +40,10 @@ type work struct {
 	remover remover
 }
 
-var _ podworkers.Syncer = work{}
+var _ podworkers.Syncer = podSyncer{}
 
-func (l *Loop) work() work {
-	return work{
+func (l *Loop) podSyncer() podSyncer {
+	return podSyncer{
 		table: l.table, syncer: l.syncer, probes: l.config.Sync.Parts.Probes, sink: l.sink,
 		remover: remover{
 			config: &l.config, table: l.table, sources: l.sources, syncer: l.syncer, fresh: l.fresh,
@@ -52,13 +52,13 @@ func (l *Loop) work() work {
 	}
 }
 
-func (l work) SyncPod(ctx context.Context, w podworkers.Work, status *runtime.PodStatus) (podworkers.Result, error) {
-	l.probes.Observe(w.Pod, status, false)
-	result, err := l.syncer.SyncPod(ctx, w.Pod, status)
+func (s podSyncer) SyncPod(ctx context.Context, w podworkers.Work, status *runtime.PodStatus) (podworkers.Result, error) {
+	s.probes.Observe(w.Pod, status, false)
+	result, err := s.syncer.SyncPod(ctx, w.Pod, status)
 	acted := !result.Plan.NoOp() && ctx.Err() == nil
-	l.table.states.update(w.UID, func(s *podState) { s.acted, s.leaves = acted, undone(result) })
-	if err := l.sink.repeat(ctx, w.Pod); err != nil {
-		l.table.log(w.Pod).Error(err, "status not delivered")
+	s.table.states.update(w.UID, func(state *podState) { state.acted, state.leaves = acted, undone(result) })
+	if err := s.sink.repeat(ctx, w.Pod); err != nil {
+		s.table.log(w.Pod).Error(err, "status not delivered")
 	}
 	return podworkers.Result{Terminal: result.Terminal, Next: result.NextTry}, err
 }
@@ -75,21 +75,21 @@ func undone(r syncpod.Result) error {
 	return errors.Join(errs...)
 }
 
-func (l work) SyncTerminatingPod(ctx context.Context, w podworkers.Work, status *runtime.PodStatus) error {
-	pod := l.table.ofSource(w.Pod)
-	l.probes.Observe(pod, status, true)
+func (s podSyncer) SyncTerminatingPod(ctx context.Context, w podworkers.Work, status *runtime.PodStatus) error {
+	pod := s.table.ofSource(w.Pod)
+	s.probes.Observe(pod, status, true)
 	t := syncpod.Termination{Pod: pod, Status: status, Deadline: w.Deadline}
 	if w.Report != nil {
 		t.Evicted = &syncpod.Rejection{Reason: w.Report.Reason, Message: w.Report.Message}
 		t.Disruption = w.Report.Disruption
 	}
-	err := l.syncer.SyncTerminatingPod(ctx, t)
-	l.noteStopped(w.UID, status, err)
+	err := s.syncer.SyncTerminatingPod(ctx, t)
+	s.noteStopped(w.UID, status, err)
 	return err
 }
 
 // noteStopped records which sandboxes of a pod are stopped when the pod has stopped.
-func (l work) noteStopped(uid types.UID, status *runtime.PodStatus, err error) {
+func (s podSyncer) noteStopped(uid types.UID, status *runtime.PodStatus, err error) {
 	if err != nil || status == nil {
 		return
 	}
@@ -97,25 +97,25 @@ func (l work) noteStopped(uid types.UID, status *runtime.PodStatus, err error) {
 	for _, sb := range status.Sandboxes {
 		ids = append(ids, sb.ID)
 	}
-	l.table.states.update(uid, func(s *podState) { s.sandboxesStopped = ids })
+	s.table.states.update(uid, func(state *podState) { state.sandboxesStopped = ids })
 }
 
-func (l work) SyncTerminatingRuntimePod(ctx context.Context, w podworkers.Work, status *runtime.PodStatus) error {
-	keep := l.table.states.get(w.UID).phase == podworkers.Terminated
-	err := l.syncer.SyncTerminatingRuntimePod(ctx, syncpod.RuntimePod{
+func (s podSyncer) SyncTerminatingRuntimePod(ctx context.Context, w podworkers.Work, status *runtime.PodStatus) error {
+	keep := s.table.states.get(w.UID).phase == podworkers.Terminated
+	err := s.syncer.SyncTerminatingRuntimePod(ctx, syncpod.RuntimePod{
 		UID: w.UID, Name: w.RuntimePod.Name, Namespace: w.RuntimePod.Namespace, Status: status, Keep: keep,
 	})
-	l.noteStopped(w.UID, status, err)
+	s.noteStopped(w.UID, status, err)
 	return err
 }
 
-func (l work) SyncTerminatedPod(ctx context.Context, w podworkers.Work, status *runtime.PodStatus) error {
-	l.probes.Forget(w.UID)
-	pod := l.table.ofSource(w.Pod)
-	err := l.syncer.SyncTerminatedPod(ctx, pod, status)
-	return errors.Join(err, l.sink.repeat(ctx, pod))
+func (s podSyncer) SyncTerminatedPod(ctx context.Context, w podworkers.Work, status *runtime.PodStatus) error {
+	s.probes.Forget(w.UID)
+	pod := s.table.ofSource(w.Pod)
+	err := s.syncer.SyncTerminatedPod(ctx, pod, status)
+	return errors.Join(err, s.sink.repeat(ctx, pod))
 }
 
-func (l work) RemovePod(ctx context.Context, w podworkers.Work, status *runtime.PodStatus) error {
-	return l.remover.removePod(ctx, w, status)
+func (s podSyncer) RemovePod(ctx context.Context, w podworkers.Work, status *runtime.PodStatus) error {
+	return s.remover.removePod(ctx, w, status)
 }

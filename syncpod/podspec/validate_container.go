@@ -127,8 +127,7 @@ func (v *validator) restartRule(at *field.Path, rule *v1.ContainerRestartRule) {
 	}
 }
 
-// ephemeral checks the fields that an ephemeral container must not have. A person adds such a container to a
-// running pod in order to debug it.
+// ephemeral checks the fields that an ephemeral container must not have.
 func (v *validator) ephemeral(m *member, s *scope) {
 	forbidden := func(name string, isSet bool) {
 		if isSet {

@@ -18,7 +18,7 @@ type Attributes struct {
 	User User
 	// Verb is get, create, update, patch or delete.
 	Verb string
-	// APIVersion is v1, and Resource is nodes.
+	// APIVersion is v1, Resource is nodes, and Subresource is the part of the server, such as proxy, log or stats.
 	APIVersion, Resource, Subresource string
 	// Name is the node's name, Path the request's path.
 	Name, Path string

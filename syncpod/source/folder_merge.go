@@ -13,17 +13,17 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// counted is a snapshot object, with its file.
+// counted is an object of the snapshot, with its file.
 type counted struct {
 	file   string
 	object metav1.Object
 }
 
-// snapshot merges the files' contents, and the reason why the folder was not read.
+// snapshot merges the contents of the files. err is why the folder was not read, nil if it was.
 func (f *Folder) snapshot(err error) Snapshot {
 	s := Snapshot{Inferred: true}
 	if err != nil {
-		s.Errors = append(s.Errors, f.away(err))
+		s.Errors = append(s.Errors, f.notRead(err))
 	}
 	if f.files == nil {
 		s.Incomplete = err != nil
@@ -43,8 +43,8 @@ func (f *Folder) snapshot(err error) Snapshot {
 	return m.Snapshot
 }
 
-// away returns why the folder was not read.
-func (f *Folder) away(err error) error {
+// notRead returns why the folder was not read.
+func (f *Folder) notRead(err error) error {
 	if e, ok := errors.AsType[*ManifestError](err); ok {
 		e.Kept = len(f.files) > 0
 	}
@@ -59,7 +59,7 @@ type merge struct {
 	configs map[objectKey]metav1.Object
 }
 
-// entry is a file object.
+// entry is an object in a file.
 type entry struct {
 	object
 	file string
@@ -97,10 +97,10 @@ func (m *merge) decide(before map[objectKey]counted) {
 			e.rank = rankNew
 		}
 	}
-	inTurn := slices.Clone(m.entries)
-	slices.SortStableFunc(inTurn, func(a, b *entry) int { return cmp.Compare(a.rank, b.rank) })
+	byRank := slices.Clone(m.entries)
+	slices.SortStableFunc(byRank, func(a, b *entry) int { return cmp.Compare(a.rank, b.rank) })
 	names, uids := map[objectKey]*entry{}, map[types.UID]*entry{}
-	for _, e := range inTurn {
+	for _, e := range byRank {
 		pod, isPod := e.Object.(*v1.Pod)
 		switch {
 		case names[e.objectKey] != nil:

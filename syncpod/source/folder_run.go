@@ -62,8 +62,8 @@ type folderRun struct {
 	watched *watch // nil if there is none
 	// blind is the error that prevents a watch.
 	blind error
-	// away means that the folder does not exist.
-	away      bool
+	// missing means that the folder does not exist.
+	missing   bool
 	last      Snapshot
 	delivered bool
 }
@@ -84,7 +84,7 @@ func (r *folderRun) unwatch() {
 
 // publish delivers the objects unless they are unchanged.
 func (r *folderRun) publish(err error) {
-	r.away = errors.Is(err, fs.ErrNotExist)
+	r.missing = errors.Is(err, fs.ErrNotExist)
 	s := r.snapshot(err)
 	if err == nil && r.watched == nil && !r.absent() {
 		s.Warnings = append(s.Warnings, fmt.Errorf("%s is read every %v only, it cannot be watched: %w", r.path, r.rescan, r.blind))
@@ -99,7 +99,7 @@ func (r *folderRun) publish(err error) {
 // absent reports whether the folder did not exist when it was to be read or watched. In that case it may have been
 // created since.
 func (r *folderRun) absent() bool {
-	return r.away || r.watched == nil && errors.Is(r.blind, fs.ErrNotExist)
+	return r.missing || r.watched == nil && errors.Is(r.blind, fs.ErrNotExist)
 }
 
 func same(a, b Snapshot) bool {

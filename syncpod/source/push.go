@@ -49,10 +49,10 @@ type Push struct {
 	order []types.UID
 	// complete: Set was called, so the Push has all pods.
 	complete bool
-	// told are the last snapshot's pods. leaving are the pods that changed after it and were then
+	// delivered are the last snapshot's pods. leaving are the pods that changed after it and were then
 	// removed.
-	told    map[types.UID]*v1.Pod
-	leaving []*v1.Pod
+	delivered map[types.UID]*v1.Pod
+	leaving   []*v1.Pod
 }
 
 var _ Source = (*Push)(nil)
@@ -164,8 +164,8 @@ func (p *Push) Delete(uid types.UID) {
 // leave records that a pod was removed. If its last update was not delivered, the Push delivers it first, because
 // it may have another grace period.
 func (p *Push) leave(uid types.UID) {
-	pod, told := p.pods[uid], p.told[uid]
-	if pod != nil && pod != told && (told != nil || pod.DeletionTimestamp != nil) {
+	pod, delivered := p.pods[uid], p.delivered[uid]
+	if pod != nil && pod != delivered && (delivered != nil || pod.DeletionTimestamp != nil) {
 		p.leaving = append(p.leaving, pod)
 	}
 }
@@ -258,7 +258,7 @@ func (p *Push) snapshots() (all []Snapshot) {
 	if before := p.before(now); len(before.Pods) > len(now.Pods) {
 		all = append(all, before)
 	}
-	p.told, p.leaving = maps.Clone(p.pods), nil
+	p.delivered, p.leaving = maps.Clone(p.pods), nil
 	return append(all, now)
 }
 

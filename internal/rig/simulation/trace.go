@@ -117,7 +117,7 @@ type podSpan struct {
 	owner  *owner
 	source string
 	pod    *v1.Pod // the last desired version
-	// marked is when it was to be deleted, removed when its source dropped it.
+	// marked is the time of its deletionTimestamp, removed the time when its source dropped it.
 	marked, removed time.Time
 	// grace is the time it is given to stop, in seconds.
 	grace int64

@@ -116,7 +116,8 @@ func withoutChanged(before, next []storagev1.CSINodeDriver) []storagev1.CSINodeD
 	})
 }
 
-// driversOf returns the drivers of a CSINode, sorted.
+// driversOf returns the drivers of the next CSINode, sorted by name: those of the one before without left, and the registered
+// ones.
 func driversOf(before []storagev1.CSINodeDriver, registered []csi.DriverInfo, left map[string]bool) []storagev1.CSINodeDriver {
 	byName := map[string]storagev1.CSINodeDriver{}
 	for _, d := range before {

@@ -134,7 +134,7 @@ func (f *files) ReadDir(name string) ([]fs.DirEntry, error) {
 	return slices.CompactFunc(entries, func(a, b fs.DirEntry) bool { return a.Name() == b.Name() }), nil
 }
 
-// named is an entry by the name that it has in the container.
+// named is an entry of a directory, under its name in the container.
 type named struct {
 	fs.DirEntry
 	name string

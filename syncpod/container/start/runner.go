@@ -109,9 +109,9 @@ func (r *Runner) Create(ctx context.Context, req Request) (id string, err error)
 		case !cri.Ambiguous(err):
 			return "", cri.Classify(err)
 		}
-		id, retry, lookErr := r.resolve(ctx, req, cri.Classify(err))
-		if lookErr != nil || id != "" {
-			return id, lookErr
+		id, retry, resolveErr := r.resolve(ctx, req, cri.Classify(err))
+		if resolveErr != nil || id != "" {
+			return id, resolveErr
 		}
 		if !retry || again {
 			return "", cri.Classify(err)
@@ -122,7 +122,7 @@ func (r *Runner) Create(ctx context.Context, req Request) (id string, err error)
 // resolve lists the container that holds the name. It adopts the requested one, and stops and removes any other one, after
 // which the request is retried.
 func (r *Runner) resolve(ctx context.Context, req Request, cause error) (id string, retry bool, err error) {
-	looking, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.config.CleanupTimeout)
+	bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.config.CleanupTimeout)
 	defer cancel()
 	name, attempt := req.Config.GetMetadata().GetName(), req.Config.GetMetadata().GetAttempt()
 	found, err := creation.Lookup[runtimeapi.Container]{
@@ -133,7 +133,7 @@ func (r *Runner) resolve(ctx context.Context, req Request, cause error) (id stri
 			}
 			return nil
 		},
-		Remove: func(looking context.Context, listed []*runtimeapi.Container, kept *runtimeapi.Container) error {
+		Remove: func(bounded context.Context, listed []*runtimeapi.Container, kept *runtimeapi.Container) error {
 			if len(listed) > 0 && deadline.Over(ctx) { // the next agent may repeat the request
 				req.Attempts.Used(ctx, name, attempt, true)
 			}
@@ -141,13 +141,13 @@ func (r *Runner) resolve(ctx context.Context, req Request, cause error) (id stri
 				if c == kept {
 					continue
 				}
-				if err := r.config.Disposer.Dispose(looking, c.GetId()); err != nil {
+				if err := r.config.Disposer.Dispose(bounded, c.GetId()); err != nil {
 					return err
 				}
 			}
 			return nil
 		},
-	}.Resolve(looking, func() bool { return !deadline.Over(ctx) })
+	}.Resolve(bounded, func() bool { return !deadline.Over(ctx) })
 	switch {
 	case err != nil:
 		return "", false, errors.Join(cause, err)

@@ -74,7 +74,7 @@ func (r *Runner) follow(ctx context.Context, get *http.Request) (Result, error) 
 	return Result{}, fmt.Errorf("%w: stopped after %d redirects", ErrNoAnswer, maxRedirects)
 }
 
-// followed reports whether a redirect stays on the host in the handler. Otherwise a container could
+// followed reports whether a redirect leads to the host of the first request. Otherwise a container could
 // direct the node anywhere.
 func followed(from, to *url.URL) bool {
 	return from.Hostname() == to.Hostname() && (to.Scheme == "http" || to.Scheme == "https")

@@ -62,9 +62,9 @@ func (v *Volumes) RecursiveReadOnly(handler string) bool {
 	return slices.Contains(v.config.RecursiveReadOnly, handler)
 }
 
-// SetUp creates or updates the pod's volumes that its containers mount, below the pod's directory dir. It tries them
-// all; the error joins an *volume.Error for each that failed. The update to a volume that is set up already delays a
-// restart by lastknown.Patience at most: after an error Mounts still mounts that volume, as it is.
+// SetUp creates or updates the volumes that the pod's containers mount, below the pod's directory dir. It tries all
+// volumes; the error joins an *volume.Error for each that failed. The update of an existing volume delays a restart by
+// lastknown.Patience at most. If it fails, Mounts mounts the volume as it is.
 func (v *Volumes) SetUp(ctx context.Context, pod *v1.Pod, dir string) error {
 	if pod == nil {
 		return errors.New("volume/local: the pod is nil")

@@ -80,7 +80,7 @@ func names(dir string) {
 	_ = os.Chmod(closed, 0)
 }
 
-// deep creates a tree with a number of levels, and writes too much at its end.
+// deep creates a tree with a number of levels, and fills its deepest directory beyond the limit.
 func deep(levels int) {
 	if err := os.Chdir(scratch); err != nil {
 		return

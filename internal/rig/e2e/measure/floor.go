@@ -60,7 +60,7 @@ func atOnce(pods int, do func(pod int) error) (took []float64, err error) {
 	return took, errors.Join(errs...)
 }
 
-// barePod has the objects of a pod in the runtime.
+// barePod is a pod as the objects that the runtime has of it.
 type barePod struct {
 	sandbox    string
 	containers []string // the last one runs
