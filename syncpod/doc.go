@@ -100,12 +100,14 @@ package syncpod
 // Package actions decides what a pod needs, and package status computes its status. The files of this package:
 //
 //	sync.go       SyncPod, from open to result
-//	gather.go     the facts of a decision: admission, active deadline, back-offs; learn, what of them is remembered; Explain
+//	gather.go     the facts of a decision: admission, active deadline, back-offs; learn remembers them
+//	explain.go    Explain, and the input of the last decision
 //	apply.go      the order in which a plan is carried out, and its stops
 //	sandbox.go    the preparation of the node, the sandbox, and the wait for its address
 //	start.go      which containers may start now, and what follows from each start; the start itself is package
-//	              container/start. Pull secrets, and mounts on the node that exist only during a start
-//	sources.go    sources of variables, and their last answers
+//	              container/start
+//	mounts.go     mounts on the node that exist only during a start
+//	sources.go    sources of variables, and their last answers; pull secrets
 //	flights.go    stops and pulls that take long, and starts beside them
 //	resize.go     allocations, in-place resize, and the cgroup of the pod
 //	report.go     the delivery of statuses, in order, each once

@@ -476,14 +476,6 @@ func (m *podMemory) lastKnown(from env.Sources) env.Sources {
 	return m.sources.of(from)
 }
 
-// lastDecision returns the input of the last plan, the last reported errors, and the deadline of the pod if it is being
-// stopped.
-func (m *podMemory) lastDecision() (decided *actions.Input, failed []*StepError, deadline time.Time) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.decided, m.failed, m.pod.Deadline()
-}
-
 // close ends the recording, so that abandoned work that returns late does not record a forgotten pod. It waits
 // for a record that is being written.
 func (m *podMemory) close() {

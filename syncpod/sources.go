@@ -2,11 +2,13 @@ package syncpod
 
 import (
 	"context"
+	"sync"
 
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podsync/podsync/internal/lastknown"
 	"github.com/podsync/podsync/syncpod/container/env"
+	"github.com/podsync/podsync/syncpod/podref"
 )
 
 // maxKnown is the maximum size in bytes of the objects of one kind that are remembered of a pod.
@@ -80,4 +82,55 @@ type servicesFunc func(ctx context.Context, namespace string) ([]*v1.Service, er
 // Services calls f.
 func (f servicesFunc) Services(ctx context.Context, namespace string) ([]*v1.Service, error) {
 	return f(ctx, namespace)
+}
+
+// pullSecrets gets a pod's pull secrets in one sync, when an image needs them. The containers in a pod get theirs
+// concurrently, and share the pod's secrets.
+type pullSecrets struct {
+	mu    sync.Mutex
+	asked map[string]func() ([]v1.Secret, error) // by image; "" for the pod's secrets
+	// reported is set once an event says that some are missing.
+	reported bool
+}
+
+// of returns the pull secrets for an image. Missing secrets are reported, and the pull goes on without them: the image may be
+// public.
+func (p *pullSecrets) of(ctx context.Context, s *Syncer, pod *v1.Pod, image string) ([]v1.Secret, error) {
+	from := s.config.Objects.PullSecrets
+	if from == nil {
+		return nil, nil
+	}
+	get := from.PullSecrets
+	if single, ok := from.(ImagePullSecrets); ok {
+		get = func(ctx context.Context, pod *v1.Pod) ([]v1.Secret, error) {
+			return single.PullSecretsFor(ctx, pod, image)
+		}
+	} else {
+		image = ""
+	}
+	return p.once(image, func() ([]v1.Secret, error) {
+		secrets, err := get(ctx, pod)
+		if err != nil && ctx.Err() == nil && p.report() {
+			s.eventf(podref.Pod(pod), v1.EventTypeWarning, EventFailedToRetrieveImagePullSecret, "Unable to retrieve some image pull secrets (%v); attempting to pull the image may not succeed.", err)
+		}
+		return secrets, err
+	})()
+}
+
+// once returns the function that was recorded for an image first.
+func (p *pullSecrets) once(image string, get func() ([]v1.Secret, error)) func() ([]v1.Secret, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.asked[image] == nil {
+		put(&p.asked, image, sync.OnceValues(get))
+	}
+	return p.asked[image]
+}
+
+func (p *pullSecrets) report() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	first := !p.reported
+	p.reported = true
+	return first
 }

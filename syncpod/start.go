@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"sync"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -13,7 +11,6 @@ import (
 	"github.com/podsync/podsync/actions"
 	"github.com/podsync/podsync/internal/limiter"
 	"github.com/podsync/podsync/runtime"
-	"github.com/podsync/podsync/syncpod/container"
 	"github.com/podsync/podsync/syncpod/container/env"
 	containerstart "github.com/podsync/podsync/syncpod/container/start"
 	"github.com/podsync/podsync/syncpod/memory"
@@ -214,128 +211,4 @@ func (s *Syncer) finishHooks(ctx context.Context, d *decision, done *outcome) (f
 		}
 	}
 	return failed
-}
-
-// pullSecrets gets a pod's pull secrets in one sync, when an image needs them. The containers in a pod get theirs
-// concurrently, and share the pod's secrets.
-type pullSecrets struct {
-	mu    sync.Mutex
-	asked map[string]func() ([]v1.Secret, error) // by image; "" for the pod's secrets
-	// reported is set once an event says that some are missing.
-	reported bool
-}
-
-// of returns the pull secrets for an image. Missing secrets are reported, and the pull goes on without them: the image may be
-// public.
-func (p *pullSecrets) of(ctx context.Context, s *Syncer, pod *v1.Pod, image string) ([]v1.Secret, error) {
-	from := s.config.Objects.PullSecrets
-	if from == nil {
-		return nil, nil
-	}
-	get := from.PullSecrets
-	if single, ok := from.(ImagePullSecrets); ok {
-		get = func(ctx context.Context, pod *v1.Pod) ([]v1.Secret, error) {
-			return single.PullSecretsFor(ctx, pod, image)
-		}
-	} else {
-		image = ""
-	}
-	return p.once(image, func() ([]v1.Secret, error) {
-		secrets, err := get(ctx, pod)
-		if err != nil && ctx.Err() == nil && p.report() {
-			s.eventf(podref.Pod(pod), v1.EventTypeWarning, EventFailedToRetrieveImagePullSecret, "Unable to retrieve some image pull secrets (%v); attempting to pull the image may not succeed.", err)
-		}
-		return secrets, err
-	})()
-}
-
-// once returns the function that was recorded for an image first.
-func (p *pullSecrets) once(image string, get func() ([]v1.Secret, error)) func() ([]v1.Secret, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.asked[image] == nil {
-		put(&p.asked, image, sync.OnceValues(get))
-	}
-	return p.asked[image]
-}
-
-func (p *pullSecrets) report() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	first := !p.reported
-	p.reported = true
-	return first
-}
-
-// startMounts are mounts on the node that exist only during the start of one instance of a container.
-type startMounts struct {
-	// id is the runtime's ID of the instance.
-	id      string
-	release func() error
-}
-
-// redactedMounts removes the values of Secrets from the errors of a Mounter, because paths of mounts are expanded with them.
-type redactedMounts struct {
-	Mounter
-	known *memories
-}
-
-func (r redactedMounts) Mounts(ctx context.Context, in container.MountRequest) (container.Mounts, error) {
-	made, err := r.Mounter.Mounts(ctx, in)
-	m := r.known.get(in.Pod.UID)
-	if m == nil {
-		return made, err
-	}
-	if release := made.Release; release != nil {
-		made.Release = func() error { return m.secrets.redactError(release()) }
-	}
-	return made, m.secrets.redactError(err)
-}
-
-// releaseMounts releases the mounts of unfinished starts of the instances for which over returns true.
-func (s *Syncer) releaseMounts(m *podMemory, over func(id string) bool) {
-	s.releaseEach(m, m.takeMounts(over))
-}
-
-// startIsOver returns a function that reports whether an instance has started, or has been removed.
-func startIsOver(status *runtime.PodStatus) func(id string) bool {
-	return func(id string) bool {
-		return !slices.ContainsFunc(status.Containers, func(c runtime.ContainerStatus) bool {
-			return c.ID.ID == id && c.State == runtime.ContainerCreated
-		})
-	}
-}
-
-// releaseEach logs failures. The remaining mounts are unmounted at the container's next start, or when the pod is
-// removed.
-func (s *Syncer) releaseEach(m *podMemory, ended []startMounts) {
-	for _, mounts := range ended {
-		if err := mounts.release(); err != nil {
-			s.config.Log.Error(err, "a mount for the start of a container stays", "podUID", m.uid, "containerID", mounts.id)
-		}
-	}
-}
-
-// setMounts records the mounts of a start that was not completed. The zero value drops those of an earlier start,
-// because a later start has replaced them.
-func (m *podMemory) setMounts(name string, mounts startMounts) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	delete(m.mounts, name)
-	if mounts.release != nil {
-		put(&m.mounts, name, mounts)
-	}
-}
-
-// takeMounts forgets and returns the instances' mounts for which over returns true.
-func (m *podMemory) takeMounts(over func(id string) bool) (ended []startMounts) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for name, mounts := range m.mounts {
-		if over(mounts.id) {
-			ended = append(ended, mounts)
-			delete(m.mounts, name)
-		}
-	}
-	return ended
 }

@@ -11,7 +11,7 @@ import (
 // runtimeapi.NewRuntimeServiceClient(conn), runtimeapi.NewImageServiceClient(conn), their wrappers and a *Client
 // implement them.
 
-// identifier reports the the runtime's name, version and condition.
+// identifier reports the runtime's name, version and condition.
 type identifier interface {
 	Version(context.Context, *runtimeapi.VersionRequest, ...grpc.CallOption) (*runtimeapi.VersionResponse, error)
 	Status(context.Context, *runtimeapi.StatusRequest, ...grpc.CallOption) (*runtimeapi.StatusResponse, error)

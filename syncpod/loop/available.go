@@ -49,14 +49,3 @@ func (g *gate) open() {
 	}
 	g.opened = nil
 }
-
-// flag wakes one goroutine. If it is raised several times before the goroutine wakes, it wakes the goroutine
-// once.
-type flag chan struct{}
-
-func (f flag) raise() {
-	select {
-	case f <- struct{}{}:
-	default:
-	}
-}

@@ -150,3 +150,14 @@ func (t *podTable) drop(w podworkers.Work, recorded bool) {
 		t.states.update(w.UID, func(s *podState) { *s = podState{} })
 	}
 }
+
+// flag wakes one goroutine. If it is raised several times before the goroutine wakes, it wakes the goroutine
+// once.
+type flag chan struct{}
+
+func (f flag) raise() {
+	select {
+	case f <- struct{}{}:
+	default:
+	}
+}
