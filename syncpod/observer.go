@@ -56,7 +56,7 @@ const (
 	PreStop   Hook = "PreStop"
 )
 
-// stopObserver is an [Observer] as package stop uses it.
+// stopObserver is an [Observer] as package lifecycle uses it.
 type stopObserver struct{ Observer }
 
 // PreStopEnded reports the end of a preStop handler.
@@ -64,7 +64,7 @@ func (o stopObserver) PreStopEnded(pod *v1.Pod, container string, took time.Dura
 	o.HookEnded(pod, container, PreStop, took, err)
 }
 
-// stopHooks returns a stop's hooks, nil if there are none.
+// stopHooks returns hooks as package lifecycle uses them.
 func stopHooks(hooks ContainerLifecycle) lifecycle.Lifecycle {
 	if hooks == nil {
 		return nil

@@ -82,8 +82,8 @@ type Sandboxes interface {
 	Create(ctx context.Context, config *runtimeapi.PodSandboxConfig, runtimeHandler string) (run.Created, error)
 	// Stop stops a sandbox. It succeeds if the sandbox does not exist.
 	Stop(ctx context.Context, id string) error
-	// Unresolved reports whether a pod sandbox may still be created, because a create call's
-	// outcome is unknown.
+	// Unresolved reports whether a sandbox of the pod may still appear, because the outcome of a
+	// create call is unknown.
 	Unresolved(pod types.UID) bool
 	// Resolve removes sandboxes that were created late and could be mistaken for the pod's sandbox,
 	// which is keep, or none if keep is empty.
@@ -148,7 +148,7 @@ type Mounter interface {
 	Mounts(ctx context.Context, req container.MountRequest) (container.Mounts, error)
 }
 
-// TerminationMessages reads the termination container messages.
+// TerminationMessages reads the termination messages of containers.
 type TerminationMessages interface {
 	// TerminationMessage returns the termination message from a container that has exited: the
 	// runtime's own, c.TerminationMessage, and after it the container's, from its
@@ -284,7 +284,7 @@ type Devices interface {
 	// container's image is pulled, so that statuses report the devices during the pull. Errors of Choose are ignored,
 	// because Allocate reports them again.
 	Choose(ctx context.Context, pod *v1.Pod, container *v1.Container) error
-	// Devices returns container allocatedResourcesStatus by name (KEP-4680), none for a pod without
+	// Devices returns allocatedResourcesStatus by container name (KEP-4680), none for a pod without
 	// devices. It is called for each status, and must return immediately.
 	Devices(pod *v1.Pod) map[string][]v1.ResourceStatus
 	// KeptPods returns the pods that have devices, so that the devices of pods that were deleted while no agent ran are

@@ -79,8 +79,8 @@ func (m *podMemory) Record(ctx context.Context) {
 	// Records are written one at a time, so that an older one does not replace a newer one.
 	m.saving.Lock()
 	defer m.saving.Unlock()
-	saved, news := m.unsaved()
-	if !news {
+	saved, changed := m.unsaved()
+	if !changed {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTimeout)
@@ -98,8 +98,8 @@ func (m *podMemory) Record(ctx context.Context) {
 	m.pod.Saved(saved)
 }
 
-// unsaved returns what a record would say, and whether it must be written.
-func (m *podMemory) unsaved() (record memory.Snapshot, news bool) {
+// unsaved returns the content of the next record, and whether it must be written.
+func (m *podMemory) unsaved() (record memory.Snapshot, changed bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.pod.Snapshot()

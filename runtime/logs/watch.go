@@ -14,7 +14,7 @@ const lookInterval = time.Second
 // watches reports changes in directories. The system limits the watchers, so all followers share one
 // watcher, which exists as long as there is a follower.
 type watches struct {
-	// join and leave hold changing. The goroutine that receives from the watcher must not lock it,
+	// changing is held by join and leave. The goroutine that receives from the watcher must not lock it,
 	// because on some systems the watcher's methods wait for that goroutine.
 	changing sync.Mutex
 	watcher  *fsnotify.Watcher

@@ -106,7 +106,7 @@ func (f *feed) computable(s source.Snapshot) source.Snapshot {
 	return s
 }
 
-// withoutNil returns the errors that are some.
+// withoutNil returns the errors that are not nil.
 func withoutNil(errs []error) []error {
 	return slices.DeleteFunc(slices.Clone(errs), func(err error) bool { return err == nil })
 }
@@ -167,9 +167,9 @@ type desiredPods struct {
 	sources map[types.UID]string
 	// conflicts are the errors of pods that are left out because another pod has their UID.
 	conflicts []error
-	// known are the sources that have delivered a complete snapshot.
+	// known are the sources whose missing pods should stop: see feed.certain.
 	known map[string]bool
-	// complete means that all sources have.
+	// complete means that all sources are known.
 	complete bool
 	// doubted are the sources that know none of an earlier agent's pods.
 	doubted map[string]bool

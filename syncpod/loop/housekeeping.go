@@ -135,7 +135,7 @@ func (h *housekeeper) removeOrphans(desired desiredPods, pods []pleg.Pod) {
 	}
 }
 
-// hasProcesses reports whether a container in a pod runs, or may run or start.
+// hasProcesses reports whether a container in a pod runs, or may start.
 func (h *housekeeper) hasProcesses(p pleg.Pod) bool {
 	status := h.table.lastStatus(p.UID)
 	return p.Running && (status == nil || slices.ContainsFunc(status.Containers, func(c runtime.ContainerStatus) bool {

@@ -85,9 +85,9 @@ type Result struct {
 	Message string
 }
 
-// Probe checks once, within the probe's timeout. A timeout is a failure. The error is not nil if and only if the check has no
-// result, ProbeUnknown: a kubelet leaves the thresholds unchanged then. That is so if an exec's command could not be run, or
-// if ctx has ended before the check.
+// Probe checks once, within the probe's timeout. A timeout is a failure. An error means that the check has no result
+// (ProbeUnknown): the command of an exec could not be run, or ctx has ended before the check. A kubelet leaves the thresholds
+// unchanged then.
 func (c *Checker) Probe(ctx context.Context, r Request) (Result, error) {
 	if r.Probe == nil {
 		return Result{Outcome: actions.ProbeUnknown}, errors.New("probe: Request.Probe is required")

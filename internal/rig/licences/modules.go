@@ -22,7 +22,7 @@ type Module struct {
 	// Licences are the SPDX names of the licences of the module, and of its linked packages that have their
 	// own, sorted.
 	Licences []string
-	// Notices are the files that the Apache License asks to be handed on.
+	// Notices are the files that the Apache License requires to be distributed with the program.
 	Notices []string
 	dirs    []string // from the module's down to those of linked packages
 }
@@ -144,8 +144,8 @@ func Table(modules []*Module) string {
 	b.WriteString(`# Licences of linked modules
 
 podsync is under the Apache License 2.0, see [LICENSE](../LICENSE). A program that uses all of it is linked with packages of the modules below, for Linux,
-macOS or Windows. Their licences ask to be named, with their text, where such a program is handed on; a notice is to be handed on with it. The texts
-are in the modules themselves, which ` + "`go mod download`" + ` fetches. Go's standard library is under BSD-3-Clause. Modules of their own below examples
+macOS or Windows. Who distributes such a program must include the texts of their licences, and the notices. They
+are in the modules, which ` + "`go mod download`" + ` fetches. Go's standard library is under BSD-3-Clause. Modules of their own below examples
 bring more.
 
 A licence that is not in this list or not known to be permissive fails the tests. The file is written by
