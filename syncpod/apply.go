@@ -122,6 +122,7 @@ func (s *Syncer) killAndClear(ctx context.Context, d *decision, inFlight *flight
 		_, f, u := s.collectStops(ctx, d, inFlight)
 		failed, unstopped = append(failed, f...), append(unstopped, u...)
 	}
+	// Stops that are quick end here; the others stay in flight.
 	for until := time.Now().Add(patience); inFlight.anyOf(all) && !inFlight.wait(ctx, nil, until) && ctx.Err() == nil; {
 		collect()
 	}

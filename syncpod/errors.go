@@ -67,9 +67,9 @@ const (
 // be stopped again.
 var errStillRunning = errors.New("something of the pod still runs after it was stopped")
 
-// failureToldFor is how long a failed pull is reported as failed before it is reported as backing
+// failureShownFor is how long a failed pull is reported as failed before it is reported as backing
 // off. A kubelet syncs again after about the same time.
-const failureToldFor = 2 * time.Second
+const failureShownFor = 2 * time.Second
 
 // StepError is the failure of a step of a sync, or why the step waits. Each failure is also
 // reported in an event, unless it is due to the agent's end.
@@ -156,11 +156,11 @@ func (e stepErrors) Temporary() bool {
 	return !slices.ContainsFunc(e, func(failed *StepError) bool { return !failed.Temporary() })
 }
 
-// nextLook returns when to sync again for e, zero for no particular time. If a failed pull must be
+// nextSync returns when to sync again for e, zero for no particular time. If a failed pull must be
 // reported as backing off before the retry, it is that time: ErrImagePull then becomes
 // ImagePullBackOff.
-func (e *StepError) nextLook() time.Time {
-	soon := time.Now().Add(failureToldFor)
+func (e *StepError) nextSync() time.Time {
+	soon := time.Now().Add(failureShownFor)
 	if e.Step == stepImage && !e.Waits && e.NotBefore.After(soon) {
 		return soon
 	}

@@ -133,22 +133,22 @@ func (m *podMemory) replaceResize(now resizeReported) (before resizeReported) {
 	return before
 }
 
-// resizeAll changes the resources of running containers in place (KEP-1287) to those of the given pod, which the
-// Allocations have accepted.
+// resizeAll changes the resources of running containers in place (KEP-1287) to the allocated ones. Containers that get more
+// memory wait for those that release some.
 func (s *Syncer) resizeAll(ctx context.Context, d *decision, done outcome) outcome {
-	var kept *StepError // the failure of a container that should have released memory
+	var unreleased *StepError // the failure of a container that should have released memory
 	for _, step := range d.plan.Resize {
 		failed := d.facts.held.resizes[step.Container.Name]
 		switch {
-		case failed == nil && step.MoreMemory && kept != nil:
-			done.fail(kept.waitsFor(step.Container))
+		case failed == nil && step.MoreMemory && unreleased != nil:
+			done.fail(unreleased.waitsFor(step.Container))
 			continue
 		case failed == nil:
 			done, failed = s.resizeOne(ctx, d, done, step)
 		}
 		done.fail(failed)
 		if failed != nil && !step.MoreMemory && step.Memory {
-			kept = failed
+			unreleased = failed
 		}
 	}
 	return done

@@ -26,13 +26,13 @@ func TestNextLook(t *testing.T) {
 		e    StepError
 		want time.Time
 	}{
-		"failed pull":              {StepError{Step: stepImage, NotBefore: minute}, in(failureToldFor)},
+		"failed pull":              {StepError{Step: stepImage, NotBefore: minute}, in(failureShownFor)},
 		"failed pull, tried soon":  {StepError{Step: stepImage, NotBefore: in(time.Second)}, in(time.Second)},
 		"pull that waits":          {StepError{Step: stepImage, NotBefore: minute, Waits: true}, minute},
 		"failed create":            {StepError{Step: stepCreate, NotBefore: minute}, minute},
 		"failure without any time": {StepError{Step: stepImage}, time.Time{}},
 	} {
-		if got := tc.e.nextLook(); got.Sub(tc.want).Abs() > 500*time.Millisecond {
+		if got := tc.e.nextSync(); got.Sub(tc.want).Abs() > 500*time.Millisecond {
 			t.Errorf("%s: %v, want %v", name, got, tc.want)
 		}
 	}

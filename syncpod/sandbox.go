@@ -29,7 +29,7 @@ type inUse struct {
 	input sandbox.Input
 	// ips are the pod's addresses, the primary first.
 	ips []string
-	// secrets gets the pull image secrets.
+	// secrets gets the image pull secrets.
 	secrets pullSecrets
 }
 
@@ -68,7 +68,7 @@ func (s *Syncer) useSandbox(ctx context.Context, d *decision, done outcome, chan
 	return done
 }
 
-// configureSandbox computes the sandbox's configuration. A sandbox that exists keeps what it has.
+// configureSandbox computes the sandbox's configuration. An existing sandbox keeps its own; the containers need this one.
 func (s *Syncer) configureSandbox(ctx context.Context, d *decision, sb *inUse) *StepError {
 	in := &sb.input
 	in.Pod, in.Attempt, in.LogsRoot = d.pod, d.plan.Sandbox.Attempt, s.config.Node.LogsRoot
@@ -180,7 +180,7 @@ func (s *Syncer) podIPs(pod *v1.Pod, status *runtime.PodStatus) []string {
 	return status.IPs()
 }
 
-// prepared is what the node has been prepared with.
+// prepared is the result of the preparation of the node.
 type prepared struct {
 	input       sandbox.Input
 	memoryInUse *StepError

@@ -322,7 +322,7 @@ func (d *decision) result(done *outcome) Result {
 		r.NextTry = memory.Earliest(memory.Earliest(r.NextTry, until), d.allocation.NextTry)
 	}
 	for _, f := range done.failed {
-		r.NextTry = memory.Earliest(r.NextTry, f.nextLook())
+		r.NextTry = memory.Earliest(r.NextTry, f.nextSync())
 	}
 	return r
 }
