@@ -155,8 +155,11 @@ func (l *invocation) planned() (planned, error) {
 		return add(filepath.Base(path), file)
 	}
 	info, err := os.Stat(path)
-	if err != nil || !info.IsDir() {
-		return q, errors.Join(err, addFile(path))
+	if err != nil {
+		return q, err
+	}
+	if !info.IsDir() {
+		return q, addFile(path)
 	}
 	q.Whole = true
 	entries, err := os.ReadDir(path)

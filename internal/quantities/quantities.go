@@ -4,6 +4,7 @@
 package quantities
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -18,6 +19,9 @@ const (
 	// below both limits, and so do the sums of such quantities.
 	maxBits, maxScale = 1024, 200
 )
+
+// ErrFormat replaces the errors of the API's parser, which show a regular expression.
+var ErrFormat = errors.New("a quantity is a number with or without a unit, such as 2, 500m, 64Mi or 1.5G")
 
 // Check returns an error for a text that takes too long to parse. It does not check whether the text is a quantity; the
 // parser does.

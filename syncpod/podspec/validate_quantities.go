@@ -33,7 +33,11 @@ func ParseQuantity(text string) (resource.Quantity, error) {
 	if err := quantities.Check(text); err != nil {
 		return resource.Quantity{}, err
 	}
-	return resource.ParseQuantity(text)
+	q, err := resource.ParseQuantity(text)
+	if err != nil {
+		return resource.Quantity{}, quantities.ErrFormat
+	}
+	return q, nil
 }
 
 // quantities checks all quantities of a pod, and reports whether the other rules may compute with

@@ -119,7 +119,7 @@ func TestParseQuantity(t *testing.T) {
 	if q, err := podspec.ParseQuantity("1Gi"); err != nil || q.Value() != 1<<30 {
 		t.Errorf("%v, %v, want 1Gi", q, err)
 	}
-	for text, want := range map[string]string{"1e-266666600": "exponent", "much": "regular expression", strings.Repeat("1", 101): "characters"} {
+	for text, want := range map[string]string{"1e-266666600": "exponent", "much": "such as 2, 500m", strings.Repeat("1", 101): "characters"} {
 		if _, err := podspec.ParseQuantity(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q in it", text, err, want)
 		}

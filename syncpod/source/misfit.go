@@ -106,11 +106,14 @@ func fieldOf(t reflect.Type, name string) reflect.Type {
 // leaf decodes a value as the decoder would.
 func (m *misfits) leaf(at *field.Path, t reflect.Type, value any) any {
 	raw, err := appendJSON(nil, value)
-	if err == nil && t == reflect.TypeFor[resource.Quantity]() {
+	quantity := t == reflect.TypeFor[resource.Quantity]()
+	if err == nil && quantity {
 		err = quantities.Check(strings.Trim(string(raw), `"`))
 	}
 	if err == nil {
-		err = kjson.UnmarshalCaseSensitivePreserveInts(raw, reflect.New(t).Interface())
+		if err = kjson.UnmarshalCaseSensitivePreserveInts(raw, reflect.New(t).Interface()); err != nil && quantity {
+			err = quantities.ErrFormat
+		}
 	}
 	switch {
 	case err == nil:

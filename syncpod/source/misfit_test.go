@@ -17,8 +17,8 @@ func TestManifestErrorsNameFields(t *testing.T) {
 		"quantities, and an unknown field": {
 			pod(", comand: [a], resources: {limits: {memory: 10Q, cpu: 1}, requests: {cpu: 2x}}"),
 			`[W /f: document 1: Pod default/a: unknown field "spec.containers[0].comand"] [E /f: document 1: Pod default/a: [` +
-				`spec.containers[0].resources.limits[memory]: Invalid value: "10Q": quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$', ` +
-				`spec.containers[0].resources.requests[cpu]: Invalid value: "2x": quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$']]`,
+				`spec.containers[0].resources.limits[memory]: Invalid value: "10Q": a quantity is a number with or without a unit, such as 2, 500m, 64Mi or 1.5G, ` +
+				`spec.containers[0].resources.requests[cpu]: Invalid value: "2x": a quantity is a number with or without a unit, such as 2, 500m, 64Mi or 1.5G]]`,
 		},
 		"a number where a text is wanted": {
 			pod(", env: [{name: A, value: 1234}], args: [true]"),
