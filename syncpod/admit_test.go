@@ -96,6 +96,32 @@ func TestNetworkNotReady(t *testing.T) {
 	}
 }
 
+// A back-off begins when an admission has ended, and one that ends during an admission is over: otherwise a check that takes long
+// would be repeated without a pause.
+func TestAdmissionThatTakesLong(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		refusal := &syncpod.Rejection{Reason: "Busy"}
+		n.restart(func(c *syncpod.Config) {
+			c.Extensions.Admit = []syncpod.Admitter{admitterFunc(func(context.Context, *v1.Pod) *syncpod.Rejection {
+				time.Sleep(15 * time.Second)
+				return refusal
+			})}
+		})
+		for _, want := range []time.Duration{10 * time.Second, 20 * time.Second} { // the first one ends during the second admission
+			if r := n.sync(testPod()); time.Until(r.NextTry) != want {
+				t.Errorf("next try in %v, want %v", time.Until(r.NextTry), want)
+			}
+		}
+		refusal = nil
+		n.settle(testPod(), time.Minute)
+		n.exit("app", 1)
+		n.settle(testPod(), time.Minute)
+		n.exit("app", 1)
+		n.sync(testPod()) // its back-off of 10 s ends during the admission
+		n.wantStates("app 0 exited", "app 1 exited", "app 2 running")
+	})
+}
+
 // A rejected pod is stopped once, waits again after each rejection, and is not
 // admitted again after it has finished.
 func TestRefusals(t *testing.T) {

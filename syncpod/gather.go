@@ -35,7 +35,8 @@ type facts struct {
 	// failed are the last reported errors of containers.
 	failed  []*StepError
 	learned learned
-	now     time.Time
+	// now is when the back-offs were read: those that begin with this decision begin then.
+	now time.Time
 }
 
 // heldSteps are the failures that back off: those of the whole pod, of its sandbox, and of the starts and
@@ -72,10 +73,9 @@ type scannedLogs struct {
 // gather collects the facts of the decision: the completed status, the pod's memory, its logs, and the answers of the agent's
 // parts. It changes nothing. For a pod that must end it asks neither logs nor Extensions.
 func (s *Syncer) gather(ctx context.Context, p *openPod, status *runtime.PodStatus, inFlight []string) facts {
-	now, last := time.Now(), p.memory.reported.lastOr(nil)
-	probes := s.config.Parts.Probes.ProbeResults(p.pod.UID)
-	known := p.memory.recall(p, status, probes, now, isStartingOver(p.memory.reported.lastOr(&p.report.pod.Status)))
-	f := facts{now: now, failed: known.failed, learned: learned{restart: known.restart}}
+	last, probes := p.memory.reported.lastOr(nil), s.config.Parts.Probes.ProbeResults(p.pod.UID)
+	known := p.memory.recall(p, status, isStartingOver(p.memory.reported.lastOr(&p.report.pod.Status)))
+	f := facts{failed: known.failed, learned: learned{restart: known.restart}}
 	f.Input = actions.Input{
 		Pod: p.pod, Status: status, Probes: probes, StatusComplete: true,
 		RestartAll: known.restart.All(), Restarting: known.restarting, InFlight: inFlight,
@@ -86,7 +86,7 @@ func (s *Syncer) gather(ctx context.Context, p *openPod, status *runtime.PodStat
 		f.End = actions.PodDeleted
 	case known.shown.evicted != nil:
 		f.End = actions.PodEvicted
-	case !reported && p.hasExpired(last, now):
+	case !reported && p.hasExpired(last, time.Now()):
 		f.End = actions.PodEvicted
 		f.learned.expired = &apistatus.Problem{Reason: EventDeadlineExceeded, Message: "Pod was active on the node longer than the specified deadline"}
 	case reported || p.report.showsEnd(known):
@@ -97,9 +97,13 @@ func (s *Syncer) gather(ctx context.Context, p *openPod, status *runtime.PodStat
 	}
 	f.PostStartPending = known.postStartPending
 	f.Started, f.learned.logs = s.startedBefore(p.pod, status, known)
-	f.awaitAddress(ctx, p.memory, known)
-	s.block(ctx, p.memory, &f, known)
-	f.addHolds(known)
+	f.rejected = s.admit(ctx, p.pod)
+	unready := s.unready(ctx, &f)
+	f.now = time.Now() // the parts that were asked may have taken long
+	delays := p.memory.delays(p.pod, status, probes, f.now)
+	f.awaitAddress(ctx, p.memory, known.waits, delays)
+	f.block(p.memory, unready, delays)
+	f.addHolds(delays)
 	return f
 }
 
@@ -113,6 +117,10 @@ type recalled struct {
 	scanned, started map[string]bool
 	// waits means that the agent waits, or has waited, for the address of the latest sandbox.
 	waits bool
+}
+
+// delays are the back-offs that have not ended at some time.
+type delays struct {
 	// nothingFailed means that no step has failed and no container has exited.
 	nothingFailed bool
 	// sandbox, replaced and admission are the failures that delay the sandbox, its replacement for its present fault, and the
@@ -123,20 +131,19 @@ type recalled struct {
 }
 
 // recall returns what is remembered of a pod with a status. It changes nothing.
-func (m *podMemory) recall(p *openPod, status *runtime.PodStatus, probes map[runtime.ContainerID]actions.ProbeResults, now time.Time, restartReported bool) recalled {
+func (m *podMemory) recall(p *openPod, status *runtime.PodStatus, restartReported bool) recalled {
 	_, requested := actions.RestartAllRequested(p.pod, status)
 	removed := !slices.ContainsFunc(status.Containers, func(c runtime.ContainerStatus) bool {
 		ref, found := actions.FindContainer(p.pod, c.Name)
 		return found && ref.Kind != actions.EphemeralContainer
 	})
-	latest, fault := status.LatestSandbox(), actions.SandboxFault(p.pod, status)
+	latest := status.LatestSandbox()
 
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	k := recalled{
 		restart: m.pod.Restart().After(requested, removed), restarting: m.pod.Containers.Restarting(status),
 		postStartPending: m.pod.Instances.MarkedIn(status, memory.PostStartPending), failed: m.failed, waits: latest != nil && m.pod.Sandbox.Waits(latest.ID),
-		nothingFailed: m.failures.IsEmpty() && m.pod.Crashes.IsEmpty(),
 	}
 	k.shown, _ = m.shown(p.report.pod, status, k.restart, false, restartReported)
 	for i := range p.pod.Spec.EphemeralContainers {
@@ -144,25 +151,35 @@ func (m *podMemory) recall(p *openPod, status *runtime.PodStatus, probes map[run
 		put(&k.scanned, name, m.pod.Containers.LogsScanned(name))
 		put(&k.started, name, m.pod.Containers.EverStarted(name))
 	}
-	if k.nothingFailed {
-		return k
+	return k
+}
+
+// delays returns the back-offs of a pod with a status that have not ended. It changes nothing.
+func (m *podMemory) delays(pod *v1.Pod, status *runtime.PodStatus, probes map[runtime.ContainerID]actions.ProbeResults, now time.Time) delays {
+	fault := actions.SandboxFault(pod, status)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.failures.IsEmpty() && m.pod.Crashes.IsEmpty() {
+		return delays{nothingFailed: true}
 	}
-	k.sandbox, k.admission = m.heldBy(sandboxKey, now), m.heldBy(admitKey, now)
+	d := delays{
+		sandbox: m.heldBy(sandboxKey, now), admission: m.heldBy(admitKey, now),
+		starts: map[string]*StepError{}, resizes: map[string]*StepError{}, crashes: map[string]time.Time{},
+	}
 	if fault != actions.ReasonNone {
-		k.replaced = m.heldBy(replacedKey(fault), now)
+		d.replaced = m.heldBy(replacedKey(fault), now)
 	}
-	k.starts, k.resizes, k.crashes = map[string]*StepError{}, map[string]*StepError{}, map[string]time.Time{}
-	for spec := range runtime.AllContainers(p.pod) {
+	for spec := range runtime.AllContainers(pod) {
 		if held := m.heldBy(resizeKey(spec), now); held != nil {
-			k.resizes[spec.Name] = held
+			d.resizes[spec.Name] = held
 		}
 		if held := m.heldBy(memory.KeyOf(spec), now); held != nil {
-			k.starts[spec.Name] = held
+			d.starts[spec.Name] = held
 		} else if until, wait := m.crashWait(spec, status.Latest(spec.Name), probes, now); wait {
-			k.crashes[spec.Name] = until
+			d.crashes[spec.Name] = until
 		}
 	}
-	return k
+	return d
 }
 
 // crashWait returns until when a container must wait after its exit, or after the stop that follows a failed probe now.
@@ -242,15 +259,15 @@ var errNoAddress = errors.New("the sandbox has no address yet")
 
 // awaitAddress finds why the pod keeps a sandbox without an address. Each sandbox has the time of one back-off, because its
 // network may still be set up, or the runtime may omit the address just once.
-func (f *facts) awaitAddress(ctx context.Context, m *podMemory, known recalled) {
+func (f *facts) awaitAddress(ctx context.Context, m *podMemory, waits bool, d delays) {
 	if actions.SandboxFault(f.Pod, f.Status) != actions.SandboxNoAddress {
-		f.learned.addressed = known.waits
+		f.learned.addressed = waits
 		return
 	}
 	switch {
-	case known.sandbox != nil && errors.Is(known.sandbox, errNoAddress):
-		f.held.sandbox = known.sandbox
-	case known.waits:
+	case d.sandbox != nil && errors.Is(d.sandbox, errNoAddress):
+		f.held.sandbox = d.sandbox
+	case waits:
 		return // it has lacked one for too long
 	default:
 		f.learned.awaited = f.Status.LatestSandbox().ID
@@ -264,27 +281,32 @@ func (f *facts) awaitAddress(ctx context.Context, m *podMemory, known recalled) 
 	f.AddressWait = f.held.sandbox.hold(actions.AddressPending)
 }
 
-// block finds why the whole pod has to wait: it was not admitted, or it needs its own network and the
-// node has none for a new sandbox. Admission is repeated with back-off, and results in between are ignored.
-func (s *Syncer) block(ctx context.Context, m *podMemory, f *facts, known recalled) {
-	if f.rejected = s.admit(ctx, f.Pod); f.rejected != nil {
+// block holds the whole pod if it was not admitted, or if it needs its own network and the node has none for a new
+// sandbox. Admission is repeated with back-off, and results in between are ignored.
+func (f *facts) block(m *podMemory, unready error, d delays) {
+	switch {
+	case f.rejected != nil:
 		failed := &StepError{Step: stepAdmit, Reason: Reason(f.rejected.Reason), Err: errors.New(f.rejected.Message)}
-		if known.admission != nil {
-			f.held.pod = failed.waiting(known.admission.NotBefore)
+		if d.admission != nil {
+			f.held.pod = failed.waiting(d.admission.NotBefore)
 		} else {
 			f.learned.refused, f.held.pod = failed, failed.waiting(m.untilRetry(admitKey, f.now))
 		}
 		f.Blocked = f.held.pod.hold(actions.PodNotAdmitted)
 		return
-	}
-	f.learned.admitted = true
-	if s.config.Extensions.Network == nil || f.Pod.Spec.HostNetwork {
-		return
-	}
-	if err := s.config.Extensions.Network.NetworkReady(ctx); err != nil {
-		f.held.pod = &StepError{Step: stepNetwork, Reason: errNetworkNotReady, Err: err}
+	case unready != nil:
+		f.held.pod = &StepError{Step: stepNetwork, Reason: errNetworkNotReady, Err: unready}
 		f.Blocked = f.held.pod.hold(actions.NetworkNotReady)
 	}
+	f.learned.admitted = true
+}
+
+// unready returns why the node has no network for a new sandbox of an admitted pod, nil if it has one, or the pod needs none.
+func (s *Syncer) unready(ctx context.Context, f *facts) error {
+	if f.rejected != nil || s.config.Extensions.Network == nil || f.Pod.Spec.HostNetwork {
+		return nil
+	}
+	return s.config.Extensions.Network.NetworkReady(ctx)
 }
 
 // admit returns why the pod may not run, nil if it may.
@@ -311,28 +333,28 @@ func (e *StepError) hold(why actions.Reason) actions.Hold {
 }
 
 // addHolds adds the back-offs that have not ended.
-func (f *facts) addHolds(known recalled) {
-	if known.nothingFailed && f.learned.unaddressed == nil && f.learned.refused == nil {
+func (f *facts) addHolds(d delays) {
+	if d.nothingFailed && f.learned.unaddressed == nil && f.learned.refused == nil {
 		return
 	}
 	if f.held.sandbox == nil {
-		held := known.replaced
-		if known.sandbox != nil && !f.learned.addressed {
-			held = known.sandbox
+		held := d.replaced
+		if d.sandbox != nil && !f.learned.addressed {
+			held = d.sandbox
 		}
 		if held != nil {
 			f.held.sandbox, f.SandboxHold = held, held.hold(actions.FailureBackOff)
 		}
 	}
-	f.held.starts, f.held.resizes = known.starts, known.resizes
+	f.held.starts, f.held.resizes = d.starts, d.resizes
 	f.StartHolds, f.ResizeHolds = map[string]actions.Hold{}, map[string]actions.Hold{}
-	for name, held := range known.resizes {
+	for name, held := range d.resizes {
 		f.ResizeHolds[name] = held.hold(actions.FailureBackOff)
 	}
-	for name, held := range known.starts {
+	for name, held := range d.starts {
 		f.StartHolds[name] = held.hold(actions.FailureBackOff)
 	}
-	for name, until := range known.crashes {
+	for name, until := range d.crashes {
 		f.StartHolds[name] = actions.Hold{
 			Reason: actions.CrashBackOff, Until: until,
 			Message: "Back-off restarting failed container " + name + " in pod " + podref.Describe(f.Pod),

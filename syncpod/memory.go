@@ -303,15 +303,19 @@ func sameSandbox(a, b runtime.SandboxStatus) bool { return a.ID == b.ID && a.Sta
 // sameInstance reports whether an instance is in the same state in two statuses.
 func sameInstance(a, b runtime.ContainerStatus) bool { return a.ID == b.ID && a.State == b.State }
 
-// observedAfter returns the newest observed status if it was read later than another status, and otherwise nil. A status
-// without a time is the newest.
+// observedAfter returns the newest observed status if it was read later than another status, and otherwise nil.
 func (m *podMemory) observedAfter(status *runtime.PodStatus) *runtime.PodStatus {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.observed == nil || status == nil || status.ObservedAt.IsZero() || !m.observed.ObservedAt.After(status.ObservedAt) {
+	if m.observed == nil || !isNewer(m.observed, status) {
 		return nil
 	}
 	return m.observed
+}
+
+// isNewer reports whether a status was read later than another one. None is newer than nil, or than one without a time.
+func isNewer(status, than *runtime.PodStatus) bool {
+	return than != nil && !than.ObservedAt.IsZero() && status.ObservedAt.After(than.ObservedAt)
 }
 
 // newest returns the newest observed status, nil if none has a time.

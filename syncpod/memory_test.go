@@ -107,3 +107,32 @@ func TestWhatIsAddedToAStatus(t *testing.T) {
 		t.Errorf("what was lent became %+v", status.Containers)
 	}
 }
+
+// While a message is read for the status of one observation, a newer one may be reported, and the next one be observed. The status
+// that is reported then is not older than the reported one.
+func TestT12_OlderStatusWaitsForItsMessage(t *testing.T) {
+	began := time.Now()
+	at := func(after time.Duration, app runtime.ContainerState) *runtime.PodStatus {
+		return &runtime.PodStatus{UID: "u", ObservedAt: began.Add(after), Containers: []runtime.ContainerStatus{
+			{Name: "app", ID: runtime.ContainerID{ID: "1"}, State: app}, {Name: "ended", ID: runtime.ContainerID{ID: "2"}, State: runtime.ContainerExited},
+		}}
+	}
+	m := newPodMemory("u", &memory.Limits{})
+	var r *report
+	s := &Syncer{config: Config{Observer: NopObserver{}, Parts: Parts{
+		Probes: NoProbes{}, StatusKeeper: nopSink{},
+		Messages: messagesFunc(func(*runtime.ContainerStatus) string {
+			r.update(t.Context(), at(2, runtime.ContainerExited), outlook{})
+			m.observe(at(3, runtime.ContainerExited))
+			return "bye"
+		}),
+	}}}
+	r = s.newReport(&v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{{Name: "app"}, {Name: "ended"}}}}, m)
+	r.update(t.Context(), at(0, runtime.ContainerRunning), outlook{})
+	m.observe(at(1, runtime.ContainerRunning))
+	r.again(t.Context(), false)
+	if got := r.status.ObservedAt; got.Before(began.Add(2)) {
+		t.Errorf("the reported status is %v older than the one before", began.Add(2).Sub(got))
+	}
+	r.deliveries.Wait()
+}

@@ -109,7 +109,7 @@ func (r *report) reportNewest(ctx context.Context, mayStart bool) {
 	box := &r.memory.reported
 	box.mu.Lock()
 	defer box.mu.Unlock()
-	if newer != nil && r.memory.observedAfter(r.status) != nil {
+	if newer != nil && isNewer(newer, r.status) { // an even newer one may have been reported meanwhile
 		r.status = newer
 		if mayStart {
 			r.config.Parts.Probes.Observe(r.pod, r.memory.forProbes(newer), false) // containers that the call has started are probed
