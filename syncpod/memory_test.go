@@ -122,15 +122,15 @@ func TestT12_OlderStatusWaitsForItsMessage(t *testing.T) {
 	s := &Syncer{config: Config{Observer: NopObserver{}, Parts: Parts{
 		Probes: NoProbes{}, StatusKeeper: nopSink{},
 		Messages: messagesFunc(func(*runtime.ContainerStatus) string {
-			r.update(t.Context(), at(2, runtime.ContainerExited), outlook{})
+			r.update(t.Context(), at(2, runtime.ContainerExited), statusFacts{})
 			m.observe(at(3, runtime.ContainerExited))
 			return "bye"
 		}),
 	}}}
 	r = s.newReport(&v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{{Name: "app"}, {Name: "ended"}}}}, m)
-	r.update(t.Context(), at(0, runtime.ContainerRunning), outlook{})
+	r.update(t.Context(), at(0, runtime.ContainerRunning), statusFacts{})
 	m.observe(at(1, runtime.ContainerRunning))
-	r.again(t.Context(), false)
+	r.reportNewest(t.Context(), false)
 	if got := r.status.ObservedAt; got.Before(began.Add(2)) {
 		t.Errorf("the reported status is %v older than the one before", began.Add(2).Sub(got))
 	}

@@ -1,11 +1,15 @@
 package syncpod
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -162,4 +166,44 @@ func TestStartErrors(t *testing.T) {
 	if len(got) != 1 || got["c"].Reason != "create" {
 		t.Errorf("%+v, want the one of c", got)
 	}
+}
+
+// slowSecrets are pull secrets that take 12 s.
+type slowSecrets struct{ asked atomic.Int32 }
+
+func (s *slowSecrets) PullSecrets(ctx context.Context, _ *v1.Pod) ([]v1.Secret, error) {
+	s.asked.Add(1)
+	select {
+	case <-time.After(12 * time.Second):
+		return []v1.Secret{{}}, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// R3: a container that may use the image that it has gives up earlier than those that need the secrets, which get them nevertheless.
+// The others share one request.
+func TestR3_PullSecretsForThoseThatWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		source, secrets := &slowSecrets{}, &pullSecrets{}
+		s := &Syncer{config: Config{Objects: Objects{PullSecrets: source}}}
+		ask := func(patience time.Duration, want int) {
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			if got, err := secrets.of(ctx, s, &v1.Pod{}, "app"); len(got) != want || (err != nil) != (want == 0) {
+				t.Errorf("with a patience of %v: %d secrets, %v, want %d", patience, len(got), err, want)
+			}
+		}
+		var all sync.WaitGroup
+		all.Go(func() { ask(10*time.Second, 0) })
+		synctest.Wait()
+		all.Go(func() { ask(time.Second, 0) })
+		for range 3 {
+			all.Go(func() { ask(time.Hour, 1) })
+		}
+		all.Wait()
+		if n := source.asked.Load(); n != 2 {
+			t.Errorf("asked %d times, want 2", n)
+		}
+	})
 }

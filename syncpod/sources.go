@@ -88,9 +88,18 @@ func (f servicesFunc) Services(ctx context.Context, namespace string) ([]*v1.Ser
 // concurrently, and share the pod's secrets.
 type pullSecrets struct {
 	mu    sync.Mutex
-	asked map[string]func() ([]v1.Secret, error) // by image; "" for the pod's secrets
+	asked map[string]*askedSecrets // by image; "" for the pod's secrets
 	// reported is set once an event says that some are missing.
 	reported bool
+}
+
+// askedSecrets is one request for pull secrets. The fields below done are set when it is closed.
+type askedSecrets struct {
+	done    chan struct{}
+	secrets []v1.Secret
+	err     error
+	// cut means that the caller's time has ended: the others ask again.
+	cut bool
 }
 
 // of returns the pull secrets for an image. Missing secrets are reported, and the pull goes on without them: the image may be
@@ -108,23 +117,45 @@ func (p *pullSecrets) of(ctx context.Context, s *Syncer, pod *v1.Pod, image stri
 	} else {
 		image = ""
 	}
-	return p.once(image, func() ([]v1.Secret, error) {
-		secrets, err := get(ctx, pod)
-		if err != nil && ctx.Err() == nil && p.report() {
-			s.eventf(podref.Pod(pod), v1.EventTypeWarning, EventFailedToRetrieveImagePullSecret, "Unable to retrieve some image pull secrets (%v); attempting to pull the image may not succeed.", err)
+	for {
+		asked, first := p.request(image)
+		if first {
+			asked.secrets, asked.err = get(ctx, pod)
+			if asked.cut = ctx.Err() != nil; asked.cut {
+				p.drop(image)
+			} else if asked.err != nil && p.report() {
+				s.eventf(podref.Pod(pod), v1.EventTypeWarning, EventFailedToRetrieveImagePullSecret, "Unable to retrieve some image pull secrets (%v); attempting to pull the image may not succeed.", asked.err)
+			}
+			close(asked.done)
+			return asked.secrets, asked.err
 		}
-		return secrets, err
-	})()
+		select {
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-asked.done:
+			if !asked.cut {
+				return asked.secrets, asked.err
+			}
+		}
+	}
 }
 
-// once returns the function that was recorded for an image first.
-func (p *pullSecrets) once(image string, get func() ([]v1.Secret, error)) func() ([]v1.Secret, error) {
+// request returns the request for an image, and whether it is new.
+func (p *pullSecrets) request(image string) (asked *askedSecrets, first bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.asked[image] == nil {
-		put(&p.asked, image, sync.OnceValues(get))
+	if asked = p.asked[image]; asked == nil {
+		asked, first = &askedSecrets{done: make(chan struct{})}, true
+		put(&p.asked, image, asked)
 	}
-	return p.asked[image]
+	return asked, first
+}
+
+// drop forgets the request for an image.
+func (p *pullSecrets) drop(image string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.asked, image)
 }
 
 func (p *pullSecrets) report() bool {
