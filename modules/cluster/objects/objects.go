@@ -136,7 +136,8 @@ func (o *Objects) Secret(ctx context.Context, namespace, name string) (*v1.Secre
 type PullSecrets struct{ env.Secrets }
 
 // maxPullSecrets is the maximum number of Secrets that are read for one pod. maxPullBytes is the maximum size of their
-// data, in bytes.
+// data, in bytes. More are an error about the pod: its author must not make the API server appear unavailable, because a container
+// may then keep an image without credentials.
 const maxPullSecrets, maxPullBytes = 256, 8 << 20
 
 // PullSecrets returns the Secrets for a pod's image pulls, each once.
@@ -149,7 +150,7 @@ func (p PullSecrets) PullSecrets(ctx context.Context, pod *v1.Pod) ([]v1.Secret,
 			continue
 		}
 		if len(seen) == maxPullSecrets || bytes > maxPullBytes {
-			errs = append(errs, fmt.Errorf("imagePullSecrets name more than %d secrets or %d bytes: secret %q and those after it are not used", maxPullSecrets, maxPullBytes, ref.Name))
+			errs = append(errs, fmt.Errorf("imagePullSecrets name more than %d secrets or %d bytes: secret %q and those after it count as %w", maxPullSecrets, maxPullBytes, ref.Name, env.ErrNotFound))
 			break
 		}
 		seen[ref.Name] = true
