@@ -76,7 +76,7 @@ func TestT12_ReportedBesideTheWork(t *testing.T) {
 				n.Observe(t.Context(), n.status())
 				time.Sleep(time.Second)
 				n.wantReported("third", "")
-				seen := len(n.report.all)
+				seen := n.report.count()
 				gate.Open()
 				if err := wait(); (err != nil) != (work == "pull") {
 					t.Fatalf("SyncPod: %v", err)

@@ -274,6 +274,13 @@ func (r *reports) SetPodStatus(ctx context.Context, _ *v1.Pod, s v1.PodStatus) e
 	return err
 }
 
+// count returns how many statuses were reported.
+func (r *reports) count() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.all)
+}
+
 // last returns the last reported status.
 func (r *reports) last() v1.PodStatus {
 	r.mu.Lock()
