@@ -3,6 +3,7 @@ package syncpod
 import (
 	"context"
 	"sync"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 
@@ -98,8 +99,8 @@ type askedSecrets struct {
 	done    chan struct{}
 	secrets []v1.Secret
 	err     error
-	// cut means that the caller's time has ended: the others ask again.
-	cut bool
+	// cut is how long the caller waited until its time ended, zero if it did not: those with more time ask again.
+	cut time.Duration
 }
 
 // of returns the pull secrets for an image. Missing secrets are reported, and the pull goes on without them: the image may be
@@ -117,12 +118,14 @@ func (p *pullSecrets) of(ctx context.Context, s *Syncer, pod *v1.Pod, image stri
 	} else {
 		image = ""
 	}
+	var tried *askedSecrets
 	for {
-		asked, first := p.request(image)
+		asked, first := p.request(image, tried)
 		if first {
+			began := time.Now()
 			asked.secrets, asked.err = get(ctx, pod)
-			if asked.cut = ctx.Err() != nil; asked.cut {
-				p.drop(image)
+			if ctx.Err() != nil {
+				asked.cut = time.Since(began)
 			} else if asked.err != nil && p.report() {
 				s.eventf(podref.Pod(pod), v1.EventTypeWarning, EventFailedToRetrieveImagePullSecret, "Unable to retrieve some image pull secrets (%v); attempting to pull the image may not succeed.", asked.err)
 			}
@@ -133,29 +136,23 @@ func (p *pullSecrets) of(ctx context.Context, s *Syncer, pod *v1.Pod, image stri
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		case <-asked.done:
-			if !asked.cut {
+			if end, ends := ctx.Deadline(); asked.cut == 0 || ends && time.Until(end) <= asked.cut {
 				return asked.secrets, asked.err
 			}
+			tried = asked
 		}
 	}
 }
 
-// request returns the request for an image, and whether it is new.
-func (p *pullSecrets) request(image string) (asked *askedSecrets, first bool) {
+// request returns the request for an image, and whether it is new. It replaces one that the caller has tried.
+func (p *pullSecrets) request(image string, tried *askedSecrets) (asked *askedSecrets, first bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if asked = p.asked[image]; asked == nil {
+	if asked = p.asked[image]; asked == tried { // nil before the first one
 		asked, first = &askedSecrets{done: make(chan struct{})}, true
 		put(&p.asked, image, asked)
 	}
 	return asked, first
-}
-
-// drop forgets the request for an image.
-func (p *pullSecrets) drop(image string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	delete(p.asked, image)
 }
 
 func (p *pullSecrets) report() bool {
