@@ -1,3 +1,5 @@
+//go:build unix
+
 package page_test
 
 import (
@@ -13,6 +15,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -42,6 +45,7 @@ func startBrowser(t *testing.T) *browser {
 	command := exec.CommandContext(ctx, program, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
 		"--disable-background-networking", "--disable-component-update", "--hide-scrollbars", "--remote-debugging-pipe", "--user-data-dir="+t.TempDir())
 	command.ExtraFiles = []*os.File{in[0], out[1]} // descriptors 3 and 4
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := command.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -52,6 +56,10 @@ func startBrowser(t *testing.T) *browser {
 		time.AfterFunc(5*time.Second, cancel)
 		_ = command.Wait()
 		cancel()
+		// Its other processes may still write to its folder, which is removed next.
+		for end := time.Now().Add(10 * time.Second); syscall.Kill(-command.Process.Pid, syscall.SIGKILL) == nil && time.Now().Before(end); {
+			time.Sleep(10 * time.Millisecond)
+		}
 	})
 	b := &browser{t: t, to: in[1], from: bufio.NewReaderSize(out[0], 1<<20)}
 	var target struct{ TargetID string }
