@@ -78,6 +78,7 @@ import (
 	"github.com/podsync/podsync/syncpod/status/summary"
 	"github.com/podsync/podsync/syncpod/store"
 	"github.com/podsync/podsync/syncpod/timeline"
+	"github.com/podsync/podsync/syncpod/topology"
 	"github.com/podsync/podsync/syncpod/userns"
 	"github.com/podsync/podsync/syncpod/volume"
 	"github.com/podsync/podsync/syncpod/volume/local"
@@ -291,6 +292,7 @@ var functions = map[string]any{
 	"syncpod/status.Rejected":                   status.Rejected,
 	"syncpod/store.NewFiles":                    store.NewFiles,
 	"syncpod/timeline.New":                      timeline.New,
+	"syncpod/topology.MaskOf":                   topology.MaskOf,
 	"syncpod/userns.New":                        userns.New,
 	"syncpod/volume.Directories":                volume.Directories,
 	"syncpod/volume.Directory":                  volume.Directory,
