@@ -237,14 +237,14 @@ func (n *node) pod(name string, command ...string) *v1.Pod {
 	}
 }
 
-// start waits until the container of a pod runs.
+// start waits until the container of a pod is ready.
 func (n *node) start(t *testing.T, pod *v1.Pod) {
 	t.Helper()
 	must.Do(t, n.pods.Update(pod))
 	n.wait(t, func() bool {
 		for _, p := range n.agent.Pods() {
 			for _, c := range p.Status.ContainerStatuses {
-				if p.Pod.UID == pod.UID && c.State.Running != nil {
+				if p.Pod.UID == pod.UID && c.Ready {
 					return true
 				}
 			}

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/portforward"
 	"k8s.io/client-go/tools/remotecommand"
@@ -134,7 +136,12 @@ func TestPortForward(t *testing.T) {
 	for name, node := range nodes(t) {
 		t.Run(name, func(t *testing.T) {
 			n := node(t)
-			n.run(t, "httpd", "-f", "-p", strconv.Itoa(port), "-h", "/tmp")
+			pod := n.pod("web", "httpd", "-f", "-p", strconv.Itoa(port), "-h", "/tmp")
+			pod.Spec.Containers[0].ReadinessProbe = &v1.Probe{
+				ProbeHandler:  v1.ProbeHandler{TCPSocket: &v1.TCPSocketAction{Port: intstr.FromInt32(port)}},
+				PeriodSeconds: 1,
+			}
+			n.start(t, pod)
 			t.Run("SPDY", func(t *testing.T) { testPortForward(t, n, portsOverSPDY) })
 			t.Run("WebSocket", func(t *testing.T) { testPortForward(t, n, portsOverWebSocket) })
 		})
