@@ -55,34 +55,22 @@
 // by itself.
 package loop
 
-// Where each rule lives:
+// The way of a pod, in the order of the files:
 //
-//	loop.go        New, Run, Drain, KillPod
-//	shutdown.go    Shutdown: pods stop in the order of their priority
-//	feed.go        the last snapshot of each source, and the pods that all of them want
-//	trust.go       whether a source may stop the pods of an earlier agent
-//	reconcile.go   compares them with the pods of the workers: stop, update, add
-//	table.go       the pods that the workers know
-//	notices.go     log lines and events about pods
-//	host.go        the Loop as its parts see it
-//	admitted.go    the active pods, for an Admission
-//	worker_pod.go  one pod that the workers know; which changes of a pod count
-//	state.go       the state of each pod, beside its definition
+//	config.go     Config, its defaults, and the interfaces of what an embedder passes
+//	loop.go       New connects the parts, and Run starts them
+//	feed.go       the last snapshot of each source, the pods that all of them want, and whether a source may stop
+//	              the pods of an earlier agent
+//	reconcile.go  compares them with the pods of the workers: stop, update, add
+//	table.go      the pods that the workers know; which changes of a pod count
+//	work.go       the calls of the workers: SyncPod and the others, and the progress of the work
+//	inspect.go    reads of pods, for which work waits while the runtime is unavailable; they use the statuses of
+//	              an earlier agent
+//	status.go     the state of each pod: its status is kept, stored and passed on, and read at the start
+//	housekeeping.go  orphans: pods that no source wants, and containers that run although their pod has ended;
+//	              the removal of a pod from the node
+//	stop.go       KillPod, Drain and Shutdown
 //
-//	housekeeping.go  reports orphans to the workers: pods that no source wants, and
-//	               containers that run although their pod has ended
-//	remove.go      RemovePod removes a pod from the node
-//
-//	work.go        the work on a pod, done with package syncpod
-//	reader.go      reads of pods, which use the statuses of an earlier agent; inspections.go, the reads
-//	               of the work
-//	available.go   work waits while the runtime is unavailable
-//	tracker.go     records the progress of the work
-//	sink.go        statuses: kept, stored, passed on
-//	events.go      a queue before the event recorder
-//	preview.go     what a snapshot of a source would change
-//	pods.go, health.go  the state of each pod and of the agent, for the embedder
-//
-//	config.go      Config, and the defaults that need the Client;
-//	               parts.go the interfaces
-//	restore.go     reads the stored statuses at the start
+//	events.go     a queue before the event recorder
+//	pods.go, health.go  the state of each pod and of the agent, for the embedder and the parts
+//	preview.go    what a snapshot of a source would change

@@ -2,16 +2,22 @@ package loop
 
 import (
 	"maps"
+	"reflect"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/go-logr/logr"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/podworkers"
 	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/syncpod"
+	"github.com/podsync/podsync/syncpod/podref"
+	apistatus "github.com/podsync/podsync/syncpod/status"
 )
 
 // podTable holds the pods that the workers have. All changes to the sources reach the workers through it.
@@ -159,5 +165,143 @@ func (f flag) raise() {
 	select {
 	case f <- struct{}{}:
 	default:
+	}
+}
+
+// A workerPod is a pod that the workers know, from its first update until they forget it.
+// podTable.mu guards it and is held during updates, so that the last update is always the current
+// state.
+type workerPod struct {
+	source string
+	// desired is the pod in its source, nil if the source no longer wants it.
+	desired *v1.Pod
+	// pod is the version that the workers have: desired with the last reported status.
+	pod *v1.Pod
+	// restartRequested means that desired is a new pod with the UID of pod, which is stopping. The new pod
+	// waits until the workers have forgotten pod (kubernetes #104648).
+	restartRequested bool
+	// endedBefore means that the pod had finished, or was rejected, before its first update. The workers finish a
+	// static pod that was never synced without a call, as a kubelet does. So they receive this pod as a pod without a
+	// source: an earlier agent's remains must be cleaned up (kubernetes #105527), and its end reported.
+	endedBefore bool
+}
+
+// differs reports whether a pod has changed in a way that matters for its sync. Its status mostly
+// repeats the reported one, so only the parts that other components write matter.
+func differs(before, after *v1.Pod) bool {
+	if before == after {
+		return false
+	}
+	return runtime.IsTerminal(before.Status.Phase) != runtime.IsTerminal(after.Status.Phase) ||
+		!before.DeletionTimestamp.Equal(after.DeletionTimestamp) ||
+		!reflect.DeepEqual(before.DeletionGracePeriodSeconds, after.DeletionGracePeriodSeconds) ||
+		!reflect.DeepEqual(before.Labels, after.Labels) ||
+		!reflect.DeepEqual(before.Annotations, after.Annotations) ||
+		!reflect.DeepEqual(before.Spec, after.Spec) ||
+		!reflect.DeepEqual(conditionsOfOthers(before.Status.Conditions), conditionsOfOthers(after.Status.Conditions))
+}
+
+// conditionsOfOthers returns the statuses of the conditions that components other than the node set, such as readiness
+// gates.
+func conditionsOfOthers(conditions []v1.PodCondition) map[v1.PodConditionType]v1.ConditionStatus {
+	states := map[v1.PodConditionType]v1.ConditionStatus{}
+	for _, c := range conditions {
+		if !apistatus.Decides(c.Type) {
+			states[c.Type] = c.Status
+		}
+	}
+	return states
+}
+
+// withStatus returns the pod with its last reported status, nil if there is none. The source's own
+// information takes precedence where it is newer: a terminal phase, and the parts that others
+// write.
+func withStatus(pod *v1.Pod, reported *v1.PodStatus) *v1.Pod {
+	if reported == nil || runtime.IsTerminal(pod.Status.Phase) {
+		return pod
+	}
+	copied := *pod // shares all but the status, and is read-only, too
+	copied.Status = *reported.DeepCopy()
+	copied.Status.Conditions = withConditions(copied.Status.Conditions, pod.Status.Conditions)
+	return &copied
+}
+
+// withConditions returns conditions with those of others, which replace conditions of their type.
+func withConditions(conditions, others []v1.PodCondition) []v1.PodCondition {
+	at := make(map[v1.PodConditionType]int, len(conditions)) // a pod may have ten thousand
+	for i := range conditions {
+		at[conditions[i].Type] = i
+	}
+	for _, c := range others {
+		i, known := at[c.Type]
+		switch {
+		case apistatus.Decides(c.Type):
+		case known:
+			conditions[i] = c
+		default:
+			at[c.Type] = len(conditions)
+			conditions = append(conditions, c)
+		}
+	}
+	return conditions
+}
+
+// sourceless returns the pod as a pod without a source.
+func sourceless(pod *v1.Pod) *v1.Pod {
+	copied := *pod // shares all but the annotations
+	copied.Annotations = maps.Clone(pod.Annotations)
+	delete(copied.Annotations, runtime.AnnotationConfigSource)
+	return &copied
+}
+
+// admittedPods are the active pods, which run or will run, sorted by UID; an Admission receives
+// them for each new pod. podTable.mu guards the list. It is rebuilt only after a change other than
+// a pod's addition, because many pods may come at once.
+type admittedPods struct {
+	pods []*v1.Pod
+	// known means that pods is current, unless the work on one of them has ended since then.
+	known bool
+	// ends is the value of podStates.ends when pods was built.
+	ends uint64
+}
+
+// admitted returns the pods that run or should run, ordered by their UIDs. The list belongs to the
+// caller.
+func (t *podTable) admitted() []*v1.Pod {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if ends := t.states.endsNow(); !t.activePods.known || t.activePods.ends != ends {
+		t.activePods = admittedPods{known: true, ends: ends}
+		for _, uid := range t.uids() {
+			if state := t.states.get(uid); !state.ends() {
+				t.activePods.pods = append(t.activePods.pods, t.pods[uid].pod)
+			}
+		}
+	}
+	return slices.Clone(t.activePods.pods)
+}
+
+// admit adds a pod that was admitted. It must be called with mu held.
+func (t *podTable) admit(pod *v1.Pod) {
+	if state := t.states.get(pod.UID); !t.activePods.known || state.ends() {
+		return
+	}
+	at, _ := slices.BinarySearchFunc(t.activePods.pods, pod, func(a, b *v1.Pod) int { return strings.Compare(string(a.UID), string(b.UID)) })
+	t.activePods.pods = slices.Insert(t.activePods.pods, at, pod)
+}
+
+// notices are the log lines and the events about pods.
+type notices struct {
+	logger logr.Logger
+	events syncpod.EventRecorder // nil if the embedder has none
+}
+
+// log returns the logger of a pod.
+func (n notices) log(pod *v1.Pod) logr.Logger { return podref.Log(n.logger, pod) }
+
+// podEvent records a warning about a pod.
+func (n notices) podEvent(pod *v1.Pod, reason, message string) {
+	if n.events != nil {
+		n.events.Eventf(podref.Pod(pod), v1.EventTypeWarning, reason, "%s", message)
 	}
 }

@@ -5,15 +5,87 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/podworkers"
 	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/syncpod/podref"
 	"github.com/podsync/podsync/syncpod/shutdown"
+	apistatus "github.com/podsync/podsync/syncpod/status"
 )
+
+// Drain stops all pods, each within its own grace period, and returns when nothing of them runs and
+// all are cleaned up, or when ctx ends; new pods are not accepted from now on. The last status of
+// each pod then describes the stopped pod; a static pod's phase, which the next agent starts again,
+// does not change. Run must be running, and should be ended afterwards. Draining is not persisted:
+// the next agent starts the pods again, except those that have finished by their restart policy.
+//
+// If the Store cannot delete their statuses, no pod is stopped, and Drain returns the errors. If
+// ctx ends first, the pods stop nevertheless: the error wraps the cause, and says how many remain
+// and why. It is podworkers.ErrStopped if Run has ended.
+func (l *Loop) Drain(ctx context.Context) error {
+	if err := l.forgetDrained(ctx); err != nil {
+		return err
+	}
+	return l.workers.Drain(ctx, podworkers.StopRequest{})
+}
+
+func (l *Loop) forgetDrained(ctx context.Context) error {
+	l.table.mu.Lock()
+	uids := l.table.uids()
+	l.table.mu.Unlock()
+	var errs []error
+	for _, uid := range uids {
+		if state := l.states.get(uid); state.over() || l.workers.State(uid).TerminationRequested {
+			continue
+		}
+		l.states.update(uid, func(s *podState) { s.drained = true })
+		errs = append(errs, l.config.Store.Delete(ctx, uid))
+	}
+	return errors.Join(errs...)
+}
+
+// KillPod stops a pod that its source still wants, for the reason in the request, and waits until it has
+// stopped; see podworkers.Workers.KillPod. It returns an error if uid is unknown. If the pod never ran and only
+// its report fails, the error says so, and another call retries the report.
+//
+// This agent does not start the pod again under its UID. With a Store, the next agent does not either, except a
+// static pod that was stopped without a Report and has not finished by its restart policy.
+func (l *Loop) KillPod(ctx context.Context, uid types.UID, stop podworkers.StopRequest) error {
+	pod := l.table.find(uid)
+	if pod == nil {
+		return fmt.Errorf("loop: pod %s is not known", uid)
+	}
+	worked := l.states.worked(uid)
+	if err := l.workers.KillPod(ctx, podworkers.Update{Pod: pod, Stop: &stop}); err != nil {
+		return err
+	}
+	return l.reportUnstarted(ctx, pod, stop.Report, worked)
+}
+
+// reportUnstarted reports a pod that was stopped before its first sync, because no other component
+// does. By then the pod may be forgotten, and another pod may have its UID.
+func (l *Loop) reportUnstarted(ctx context.Context, pod *v1.Pod, why *podworkers.StopReport, worked *atomic.Bool) error {
+	if known := l.states.get(pod.UID); why != nil && !worked.Load() && !known.over() {
+		status := pod.Status.DeepCopy()
+		status.Phase, status.Reason, status.Message = v1.PodFailed, why.Reason, why.Message
+		if why.Disruption {
+			disruption := apistatus.DisruptionTarget(why.Message)
+			disruption.LastTransitionTime = metav1.Now()
+			status.Conditions = append(status.Conditions, disruption)
+		}
+		l.states.update(pod.UID, func(s *podState) { s.status, s.undelivered = status, true })
+	}
+	if err := l.sink.repeat(ctx, pod); err != nil {
+		return fmt.Errorf("loop: pod %s is stopped, and its status was not reported: %w", podref.Name(pod), err)
+	}
+	return nil
+}
 
 // shutdownSlack is how long a pod's end may exceed its time.
 const shutdownSlack = 2 * time.Second

@@ -1,6 +1,9 @@
 package loop
 
 import (
+	"context"
+	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -12,6 +15,8 @@ import (
 
 	"github.com/podsync/podsync/podworkers"
 	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/syncpod"
+	"github.com/podsync/podsync/syncpod/store"
 )
 
 // podStates holds each pod's state in addition to its definition: its reported status, and the
@@ -212,4 +217,122 @@ func (s *podState) ended(w podworkers.Work, err error, at time.Time) (acted bool
 // then.
 func (s *podState) inspectionCovers(then time.Time) bool {
 	return !s.inspectedAt.IsZero() && !s.stoppedAt.IsZero() && !then.After(s.stoppedAt)
+}
+
+// sink receives pod statuses, stores them, and passes them on to the embedder. Neither depends
+// on the success of the other (virtual-kubelet #938).
+type sink struct {
+	*podStates
+	// seen returns a pod's last status in the runtime.
+	seen  func(types.UID) *runtime.PodStatus
+	store store.Store
+	next  syncpod.StatusSink // nil if the embedder has none
+}
+
+var _ syncpod.StatusKeeper = sink{}
+
+// KeepPodStatus stores the status before the embedder gets it, so that the next agent cannot take
+// back a reported status. The Syncer shares the status; neither modifies it.
+func (s sink) KeepPodStatus(ctx context.Context, pod *v1.Pod, status *v1.PodStatus) error {
+	s.update(pod.UID, func(s *podState) { s.status, s.undelivered = status, false })
+	return s.deliver(ctx, pod, *status.DeepCopy())
+}
+
+// repeat delivers the status of a pod that the Syncer has not delivered, if there is one. It is called
+// after the Syncer's work: an earlier agent's stored status may be older than the one that the agent
+// reported.
+func (s sink) repeat(ctx context.Context, pod *v1.Pod) error {
+	state := s.get(pod.UID)
+	if !state.undelivered || state.status == nil || ctx.Err() != nil {
+		return ctx.Err() // a cancelled call must not report after its successors
+	}
+	if err := s.deliver(ctx, pod, *state.status.DeepCopy()); err != nil {
+		return err
+	}
+	s.update(pod.UID, func(s *podState) { s.undelivered = s.undelivered && s.status != state.status })
+	return nil
+}
+
+// deliveryTimeout bounds each delivery of a status, as a Syncer without a Loop does.
+const deliveryTimeout = 5 * time.Second
+
+// deliver stores a status and passes it on. All statuses take this path: those of the Syncer, and those of pods that it has not
+// synced.
+func (s sink) deliver(ctx context.Context, pod *v1.Pod, status v1.PodStatus) error {
+	ctx, cancel := context.WithTimeout(ctx, deliveryTimeout)
+	defer cancel()
+	var errs []error
+	if !s.get(pod.UID).drained && !mayComeAgain(pod) {
+		if err := s.keep(ctx, pod, status); err != nil {
+			errs = append(errs, fmt.Errorf("store: %w", err))
+		}
+	}
+	if s.next != nil {
+		errs = append(errs, s.next.SetPodStatus(ctx, pod, status))
+	}
+	return errors.Join(errs...)
+}
+
+func (s sink) keep(ctx context.Context, pod *v1.Pod, status v1.PodStatus) error {
+	return s.store.SetStatus(ctx, store.Status{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID, Status: status, Runtime: s.seen(pod.UID)})
+}
+
+// mayComeAgain reports whether a pod may return after its end, so that its end must not be recorded: a static pod whose
+// manifest was removed has the same UID when the manifest is added again, and must then run, even if the agent was
+// killed in the meantime.
+func mayComeAgain(pod *v1.Pod) bool { return runtime.IsStatic(pod) && pod.DeletionTimestamp != nil }
+
+// If the disk cannot be read, reads are retried with back-off for restoreTimeout. Nothing else happens in the
+// meantime: an agent that does not know which pods have finished would run them again (kubernetes #105527).
+const (
+	restoreTimeout  = time.Minute
+	firstRestoreTry = 100 * time.Millisecond
+	lastRestoreTry  = time.Second
+)
+
+// restore reads the statuses that an earlier agent has reported, and the list of pods with records.
+func (l *Loop) restore(ctx context.Context) {
+	defer l.before.restored()
+	ctx, cancel := context.WithTimeout(ctx, restoreTimeout)
+	defer cancel()
+	for wait := firstRestoreTry; ; wait = min(2*wait, lastRestoreTry) {
+		lost, err := l.tryRestore(ctx)
+		l.table.mu.Lock()
+		l.storeErr = errors.Join(lost, err)
+		l.table.mu.Unlock()
+		if lost != nil {
+			l.config.Log.Error(lost, "some statuses of pods are lost")
+		}
+		if err == nil {
+			return
+		}
+		l.config.Log.Error(err, "the stored statuses of pods cannot be read")
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(wait):
+		}
+	}
+}
+
+// tryRestore loads everything readable; loading twice makes no difference. It distinguishes data
+// that is lost from data that may be readable later.
+func (l *Loop) tryRestore(ctx context.Context) (lost, err error) {
+	statuses, err := l.config.Store.Load(ctx)
+	if errors.Is(err, store.ErrLost) {
+		lost, err = err, nil
+	}
+	recorded, recordsErr := l.syncer.RecordedPods(ctx)
+	l.before.add(statuses)
+	for _, r := range statuses {
+		l.states.update(r.UID, func(s *podState) {
+			if r.Status.Phase != "" {
+				s.status, s.undelivered = new(r.Status), true // and not all of r, for as long
+			}
+		})
+	}
+	for _, uid := range recorded {
+		l.states.update(uid, func(*podState) {})
+	}
+	return lost, errors.Join(err, recordsErr)
 }
