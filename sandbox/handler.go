@@ -20,7 +20,7 @@ func LookupRuntimeHandler(ctx context.Context, pod *v1.Pod, classes RuntimeClass
 		return "", nil
 	}
 	if classes == nil {
-		return "", fmt.Errorf("pod %s/%s: spec.runtimeClassName is %q, but there is no lookup of runtime classes", pod.Namespace, pod.Name, *class)
+		return "", fmt.Errorf("pod %s/%s: spec.runtimeClassName is %q, and this agent has no runtime classes", pod.Namespace, pod.Name, *class)
 	}
 	handler, err := classes.RuntimeHandler(ctx, *class)
 	if err != nil {

@@ -63,7 +63,7 @@ func serveAPI(ctx context.Context, o options, agent *agent.Agent, conn *connecti
 		err = s.ServeUnix(ctx, strings.TrimPrefix(o.serve, "unix://"))
 	}
 	if err != nil {
-		return &failure{exitUsage, "Give -serve a path at which a socket can be made, or an address that is free.", fmt.Errorf("-serve %s: %w", o.serve, err)}
+		return &failure{exitUsage, "Give -serve a path at which a socket can be made, or an address that is free.", fmt.Errorf("-serve %s: %w", o.serve, unprefixed(err, "server: "))}
 	}
 	return nil
 }

@@ -17,7 +17,7 @@ import (
 
 // warnOfSharedLogs prints a warning if a pod of another agent, such as a kubelet, has its logs below -pod-logs: a kubelet
 // removes the logs of pods that it does not know.
-func (o options) warnOfSharedLogs(ctx context.Context, client *cri.Client, say func(string, ...any)) {
+func (o options) warnOfSharedLogs(ctx context.Context, client *cri.Client, s *screen) {
 	if o.runtime == memory {
 		return
 	}
@@ -28,7 +28,8 @@ func (o options) warnOfSharedLogs(ctx context.Context, client *cri.Client, say f
 		return // the agent reports a runtime that does not list
 	}
 	if name := sharesLogs(o.podLogs, o.owner, list.Items); name != "" {
-		say("Warning: pod %s of another agent has its logs below -pod-logs %s, too. A kubelet deletes the logs of this agent's pods there: use another folder, such as -pod-logs /var/log/%s.",
+		s.warning = "Warning: a kubelet may delete the logs of these pods: use another -pod-logs."
+		s.say("Warning: pod %s of another agent has its logs below -pod-logs %s, too. A kubelet deletes the logs of this agent's pods there: use another folder, such as -pod-logs /var/log/%s.",
 			foreign.Line(name), o.podLogs, o.owner)
 	}
 }

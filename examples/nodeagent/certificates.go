@@ -24,15 +24,15 @@ func (c *certificates) flags(flags *flag.FlagSet) {
 // addressOf returns the address in an endpoint such as https://:10250.
 func addressOf(serve string) (address string, ok bool) { return strings.CutPrefix(serve, "https://") }
 
-// check returns an error that names the missing flag if serve is an https endpoint.
+// check returns an error that names a missing flag, or one that serve does not need.
 func (c *certificates) check(serve string) error {
 	_, isAddress := addressOf(serve)
-	if !isAddress {
-		return nil
-	}
 	for _, f := range []struct{ flag, value string }{{"-tls-cert", c.cert}, {"-tls-key", c.key}, {"-tls-ca", c.ca}} {
-		if f.value == "" {
+		switch {
+		case isAddress && f.value == "":
 			return fmt.Errorf("-serve %s: %s is missing", serve, f.flag)
+		case !isAddress && f.value != "":
+			return fmt.Errorf("%s %s: it needs -serve with an address such as https://:10250", f.flag, f.value)
 		}
 	}
 	return nil

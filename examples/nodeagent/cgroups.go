@@ -24,9 +24,12 @@ func (o options) podCgroups(ctx context.Context, client *cri.Client) (syncpod.Cg
 	if err != nil {
 		return nil, err
 	}
+	if driver != cgroup.Cgroupfs {
+		return nil, &failure{exitUsage, "Without -cgroups the runtime creates the cgroups.", fmt.Errorf("-cgroups %s: the runtime's cgroup driver is %s, and nodeagent supports cgroupfs only", o.cgroups, driver)}
+	}
 	cgroups, err := tree.New(tree.Config{State: filepath.Join(o.root, "cgroups"), Root: o.cgroups, Driver: driver})
 	if err != nil {
-		return nil, &failure{exitUsage, "-cgroups needs root, a mounted tree, and a runtime with the driver cgroupfs.", fmt.Errorf("-cgroups %s: %w", o.cgroups, err)}
+		return nil, &failure{exitUsage, "-cgroups needs root and mounted cgroups.", fmt.Errorf("-cgroups %s: %w", o.cgroups, unprefixed(err, "tree: Config.Root: ", "tree: Config.Mount: ", "tree: "))}
 	}
 	return cgroups, nil
 }

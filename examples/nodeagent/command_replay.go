@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
+	"os"
 	"strings"
 	"time"
 
@@ -19,7 +19,8 @@ func (o options) recordDecisions(c *agent.Config) error {
 	if o.record == "" {
 		return nil
 	}
-	dir, err := filepath.Abs(o.record)
+	_ = os.MkdirAll(o.record, 0o700) // private, unlike what makeFolder creates, which returns the error
+	dir, err := makeFolder("-record", o.record)
 	if err != nil {
 		return err
 	}
@@ -64,7 +65,7 @@ func replay(ctx context.Context, l *invocation) error {
 		return ctx.Err()
 	})
 	if err != nil {
-		return &failure{exitOther, "", err}
+		return &failure{exitOther, "", unprefixed(err, "recorder: ")}
 	}
 	if pod != "" && decisions == 0 {
 		return &failure{exitOther, "get shows the names of pods.", fmt.Errorf("no decision about pod %q is recorded", pod)}

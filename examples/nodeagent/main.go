@@ -106,7 +106,7 @@ func run(ctx context.Context, o options, stdout *os.File) error {
 	}
 	defer conn.end()
 	o.share(s)
-	o.warnOfSharedLogs(ctx, conn.Client, s.say)
+	o.warnOfSharedLogs(ctx, conn.Client, s)
 	cgroups, err := o.podCgroups(ctx, conn.Client)
 	if err != nil {
 		return err

@@ -168,7 +168,9 @@ func problemsOf(h loop.Health) []record {
 			wrong = messages(wrong, levelError, "None of an earlier agent's pods is in the folder: %v. They keep running, and no other pod starts. "+
 				"Are -manifests and -node right? -stop-unknown stops these pods.", errors.New(someOf(source.Unknown)))
 		}
-		wrong = messages(wrong, levelError, "%v", source.Failed)
+		if !errors.Is(source.Failed, context.Canceled) { // which ends each source with the agent
+			wrong = messages(wrong, levelError, "%v", source.Failed)
+		}
 	}
 	for _, pod := range h.Pods {
 		for _, err := range unreportedErrors(pod.Err) {

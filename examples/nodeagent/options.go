@@ -229,7 +229,7 @@ func makeFolder(flag, path string) (string, error) {
 	}
 	err = fmt.Errorf("%s: %w", flag, err)
 	if errors.Is(err, fs.ErrPermission) {
-		return "", &failure{exitNoPermission, "Run the agent as root, or set folders that you own with -root, -pod-logs and -manifests.", err}
+		return "", &failure{exitNoPermission, "Run the agent as root, or set folders that you own with -root, -pod-logs, -record and -manifests.", err}
 	}
 	return "", err
 }

@@ -29,6 +29,8 @@ func TestParseRefuses(t *testing.T) {
 		{"-page 0.0.0.0:8080", "-page 0.0.0.0:8080: want a loopback address, such as 127.0.0.1:8080"},
 		{"-page :8080", "want a loopback address"},
 		{"-page localhost.example:8080", "want a loopback address"},
+		{"-page 127.0.0.1:65536", "-page 127.0.0.1:65536: want an address and a port"},
+		{"-tls-cert c", "-tls-cert c: it needs -serve with an address such as https://:10250"},
 		{"-serve :10250", "-serve :10250: want an endpoint"},
 		{"-serve https://:10250 -tls-cert c -tls-key k", "-tls-ca is missing"},
 		{"-container-log-max-size ten", "-container-log-max-size ten: want a size above 0, such as 10Mi"},
@@ -43,6 +45,25 @@ func TestParseRefuses(t *testing.T) {
 		_, err := parse(strings.Fields(tt.args), io.Discard)
 		if err == nil || !strings.Contains(err.Error(), tt.want) || !strings.HasSuffix(err.Error(), seeHelp) || exitCode(err) != exitUsage {
 			t.Errorf("%s: exit code %d, %v", tt.args, exitCode(err), err)
+		}
+	}
+}
+
+// Errors of the library are in the words of the flags, and a folder that cannot be written is no surprise later.
+func TestRunRefuses(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct{ flag, value, want string }{
+		{"-record", file, "-record: mkdir " + file + ": not a directory"},
+		{"-cgroups", "edge", "-cgroups edge: the runtime's cgroup driver is systemd, and nodeagent supports cgroupfs only\nWithout -cgroups the runtime creates the cgroups."},
+		{"-serve", "unix://" + file, "-serve unix://" + file + ": " + file + " is there and no socket\n"},
+	} {
+		a := startAgent(t, tt.flag, tt.value)
+		err := <-a.ended
+		if said, readErr := os.ReadFile(a.out); err == nil || !strings.HasPrefix(err.Error(), tt.want) || readErr != nil || strings.Contains(string(said), "context") {
+			t.Errorf("%s %s: %v\n%s\nwant %s", tt.flag, tt.value, err, said, tt.want)
 		}
 	}
 }

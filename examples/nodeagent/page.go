@@ -15,8 +15,8 @@ func checkPage(address string) error {
 	if address == "" {
 		return nil
 	}
-	host, _, err := net.SplitHostPort(address)
-	if err != nil {
+	host, port, err := net.SplitHostPort(address)
+	if _, portErr := net.LookupPort("tcp", port); err != nil || portErr != nil {
 		return fmt.Errorf("-page %s: want an address and a port, such as 127.0.0.1:8080", address)
 	}
 	if ip, err := netip.ParseAddr(host); host != "localhost" && (err != nil || !ip.IsLoopback()) {

@@ -46,6 +46,26 @@ func (f *failure) Error() string { return strings.TrimSpace(fmt.Sprintf("%v\n%s"
 
 func (f *failure) Unwrap() error { return f.err }
 
+// An unprefixedError is an error of the library without the name of its package or field, which is no word of a flag.
+type unprefixedError struct {
+	error
+	text string
+}
+
+func (e unprefixedError) Error() string { return e.text }
+
+func (e unprefixedError) Unwrap() error { return e.error }
+
+// unprefixed removes the first of the prefixes that err has.
+func unprefixed(err error, prefixes ...string) error {
+	for _, p := range prefixes {
+		if text, ok := strings.CutPrefix(err.Error(), p); ok {
+			return unprefixedError{err, text}
+		}
+	}
+	return err
+}
+
 func exitCode(err error) int {
 	if f := (*failure)(nil); errors.As(err, &f) {
 		return f.code

@@ -38,6 +38,8 @@ type screen struct {
 	// folder and inspect are for the lines below the table: the manifests, and the command that explains a pod. Without a
 	// folder there are none.
 	folder, inspect string
+	// warning stays below the table, empty if there is none.
+	warning string
 	rejected        int      // manifests
 	drawn           []string // the table's lines on the terminal
 }
@@ -157,5 +159,9 @@ func (s *screen) footer() []string {
 	if s.rejected > 0 {
 		manifests += fmt.Sprintf(" (%d rejected: see above)", s.rejected)
 	}
-	return []string{manifests, "Why does a pod wait? " + s.inspect}
+	footer := []string{manifests, "Why does a pod wait? " + s.inspect}
+	if s.warning != "" {
+		footer = append(footer, s.warning)
+	}
+	return footer
 }

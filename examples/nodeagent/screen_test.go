@@ -257,8 +257,9 @@ func TestClose(t *testing.T) {
 	term := &terminal{width: 80, height: 24, lines: []string{""}}
 	s := screenOn(term, table, 80, 24)
 	s.folder, s.inspect = "/etc/pods", "nodeagent explain POD"
+	s.warning = "Warning: logs"
 	s.show(someRows, 2)
-	if got, want := strings.Join(term.lines, "\n"), "\nManifests: /etc/pods (2 rejected: see above)\nWhy does a pod wait? nodeagent explain POD\n"; !strings.HasSuffix(got, want) {
+	if got, want := strings.Join(term.lines, "\n"), "\nManifests: /etc/pods (2 rejected: see above)\nWhy does a pod wait? nodeagent explain POD\nWarning: logs\n"; !strings.HasSuffix(got, want) {
 		t.Errorf("the terminal shows\n%s\nwant at the end%s", got, want)
 	}
 	s.Eventf(&v1.ObjectReference{Name: "web"}, "Normal", "Pulled", "%s", strings.Repeat("x", 100))

@@ -94,18 +94,26 @@ func (v *validator) unique() func(at *field.Path, value string) {
 
 // exactlyOne checks that one pointer of a struct of alternatives is set.
 func (v *validator) exactlyOne(at *field.Path, alternatives any) {
-	set := 0
+	var set, known []string
 	s := reflect.ValueOf(alternatives)
 	for i := range s.NumField() {
-		if f := s.Field(i); f.Kind() == reflect.Pointer && !f.IsNil() {
-			set++
+		if f := s.Field(i); f.Kind() == reflect.Pointer {
+			name, _, _ := strings.Cut(s.Type().Field(i).Tag.Get("json"), ",")
+			known = append(known, name)
+			if !f.IsNil() {
+				set = append(set, name)
+			}
 		}
 	}
 	switch {
-	case set == 0:
-		v.add(field.Required(at, "must specify one"))
-	case set > 1:
-		v.add(field.Forbidden(at, "must not specify more than one"))
+	case len(set) == 0:
+		const most = 6 // volumes have 30
+		if len(known) > most {
+			known = append(known[:most:most], "...")
+		}
+		v.add(field.Required(at, "must have one of "+strings.Join(known, ", ")))
+	case len(set) > 1:
+		v.add(field.Forbidden(at, "must have only one of "+strings.Join(set, ", ")))
 	}
 }
 

@@ -302,3 +302,18 @@ func TestLongUIDIsNotRepeated(t *testing.T) {
 		t.Errorf("%v, want an error and no %q in it and %q in it", err, "aaaa", "metadata.uid: Too long")
 	}
 }
+
+// The author of a manifest reads which fields are alternatives, and which of them are set.
+func TestAlternativesAreNamed(t *testing.T) {
+	for want, change := range map[string]func(*v1.Pod){
+		"livenessProbe: Required value: must have one of exec, httpGet, tcpSocket, grpc":                     func(p *v1.Pod) { p.Spec.Containers[0].LivenessProbe.ProbeHandler = v1.ProbeHandler{} },
+		"livenessProbe: Forbidden: must have only one of exec, httpGet":                                      func(p *v1.Pod) { p.Spec.Containers[0].LivenessProbe.Exec = &v1.ExecAction{} },
+		"must have one of hostPath, emptyDir, gcePersistentDisk, awsElasticBlockStore, gitRepo, secret, ...": func(p *v1.Pod) { p.Spec.Volumes[0].VolumeSource = v1.VolumeSource{} },
+	} {
+		p := good(t)
+		change(p)
+		if err := podspec.Validate(p); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}
