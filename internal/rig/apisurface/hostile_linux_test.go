@@ -292,6 +292,7 @@ var functions = map[string]any{
 	"syncpod/status.Rejected":                   status.Rejected,
 	"syncpod/store.NewFiles":                    store.NewFiles,
 	"syncpod/timeline.New":                      timeline.New,
+	"syncpod/topology.New":                      topology.New,
 	"syncpod/topology.MaskOf":                   topology.MaskOf,
 	"syncpod/userns.New":                        userns.New,
 	"syncpod/volume.Directories":                volume.Directories,

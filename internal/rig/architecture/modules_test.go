@@ -18,6 +18,7 @@ var moduleRooms = []room{
 	{"examples/embedder", []string{"actions", "podworkers", "runtime", "runtime/cri", "runtime/image", "runtime/pleg", "runtime/reader", "sandbox", "syncpod", "syncpod/agent", "syncpod/container", "syncpod/container/env", "syncpod/container/start", "syncpod/lifecycle", "syncpod/loop", "syncpod/status", "syncpod/volume"},
 		"it is the module of an author who takes single parts, and is none of ours"},
 	{"examples/virtual-kubelet", []string{"runtime/cri/...", "syncpod", "syncpod/..."}, "it is a provider of virtual-kubelet on the library"},
+	{"internal/rig/allocate/recorder/...", nil, "it records what a kubelet decides, and knows nothing of ours"},
 	{"internal/rig/e2e/clients", nil, "its clients are client-go's and Prometheus'; only its tests import the library"},
 	{"internal/rig/e2e/critools", nil, "its clients are those of cri-tools; only its tests import the library"},
 

@@ -25,6 +25,7 @@ func TestEveryRecordedCase(t *testing.T) {
 		"env":          {agree: 800},
 		"status":       {agree: 1481, deviate: 19, deviations: map[string]int{createdMayRun: 19}},
 		"status.rare":  {agree: 14},
+		"topology":     {agree: 2000},
 	} {
 		t.Run(file, func(t *testing.T) {
 			var out bytes.Buffer
@@ -129,6 +130,8 @@ func TestChecksNoticeWrongRecords(t *testing.T) {
 		{"rank", `"nodefsInodes":["u1","u2","u3"`, `"nodefsInodes":["u2","u1","u3"`, ".nodefsInodes"},
 		{"rank", `"imagefs":["u1","u2","u3"`, `"imagefs":["u2","u1","u3"`, ".imagefs"},
 		{"rank", `"nodefsBesideImagefs":["u1","u2","u3"`, `"nodefsBesideImagefs":["u2","u1","u3"`, ".nodefsBesideImagefs"},
+		{"topology", `"want":[{"hint":{"nodes":1}`, `"want":[{"hint":{"nodes":2}`, "got {{0 false} true}"},
+		{"topology", `"admit":false`, `"admit":true`, "want [{"},
 		{"status", `"want":{"phase":"Running"`, `"want":{"phase":"Pending"`, ".phase"},
 		{"status", `"want":{"phase":"Failed"`, `"want":{"phase":"Succeeded"`, ".phase"},
 		{"status", `"qosClass":"BestEffort"`, `"qosClass":"Burstable"`, ".qosClass"},
@@ -188,6 +191,7 @@ func TestRunRefuses(t *testing.T) {
 		"resources: the line has no":   {"resources", write("resources.jsonl", `{}`)},
 		`"gone" is not one of [`:       {"resources", write("gone.jsonl", `{"name":"x","state":"gone","pod":{"spec":{"containers":[{}]}},"want":{}}`)},
 		"metadata.uid is empty":        {"cgroup", write("uid.jsonl", `{"name":"x","pod":{},"want":{}}`)},
+		"topology: the line has no":    {"topology", write("topology.jsonl", `{"name":"x"}`)},
 		"the line has no name":         {"status", write("name.jsonl", `{}`)},
 		`"gone" is not one of`:         {"status", write("status.jsonl", `{"name":"s","sandboxes":[{"state":"gone"}]}`)},
 		`"sleep" is not one of`:        {"workers", write("op.jsonl", `{"steps":[{"do":{"op":"sleep"}}]}`)},

@@ -49,6 +49,7 @@ func kinds() map[string]check {
 		"rank":      checkRank,
 		"resources": checkResources,
 		"status":    checkStatus,
+		"topology":  checkTopology,
 		"workers":   checkWorkers,
 	}
 }
