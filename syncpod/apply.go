@@ -47,7 +47,7 @@ func (s *Syncer) apply(ctx context.Context, d *decision, done outcome, inFlight 
 	} else if done = s.useSandbox(ctx, d, done, changes); done.sandbox == nil {
 		return done
 	}
-	done.failed = append(done.failed, s.finishHooks(ctx, d, &done)...)
+	s.finishHooks(d, done, inFlight)
 	done = s.startAll(ctx, d, done, inFlight)
 	done = s.resizeAll(ctx, d, done)
 	return s.lowerCgroup(ctx, d, done)
@@ -127,7 +127,7 @@ func (s *Syncer) killAndClear(ctx context.Context, d *decision, inFlight *flight
 		collect()
 	}
 	if ctx.Err() != nil {
-		inFlight.awaitStops()
+		inFlight.awaitBegun()
 	}
 	collect()
 	return failed, append(unstopped, inFlight.stopNames()...)

@@ -2,6 +2,7 @@ package syncpod_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	v1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podsync/podsync/actions"
 	"github.com/podsync/podsync/runtime"
@@ -239,5 +241,81 @@ func TestB6_RestartsBesideAStop(t *testing.T) {
 		must(t, n.ExitContainer(n.current("sick").ID.ID, critest.Exit{}))
 		must(t, wait())
 		n.wantStates("app 0 exited", "app 1 running", "sick 0 exited", "sick 1 running")
+	})
+}
+
+// B6: a container that crashes while the postStart handler of another container of its pod runs restarts at once. A container that
+// starts for the first time waits for the handler, because its pod may rely on the order. The handler's container is reported as
+// running, and the other one starts, when the handler has ended, although a pull is still in flight.
+func TestB6_RestartsBesideAHandler(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		ends := make(chan struct{})
+		n.restart(func(c *syncpod.Config) {
+			c.Parts.Hooks = hooksFunc(func(context.Context, handler.Request) (handler.Result, error) {
+				<-ends
+				return handler.Result{}, nil
+			})
+		})
+		pod := testPod(containers(ctr("app"), postStart(ctr("hooked"), "true"), ctr("last")))
+		pod, gate := n.debugged(pod, nil)
+		wait := n.inFlight(pod)
+		time.Sleep(3 * time.Second)
+		n.Observe(t.Context(), n.status())
+		n.wantStates("app 0 running", "hooked 0 running")
+		time.Sleep(time.Second)
+		n.exit("app", 3)
+		n.Observe(t.Context(), n.status())
+		time.Sleep(2 * time.Second)
+		n.wantStates("app 0 exited", "app 1 running", "hooked 0 running")
+		n.Observe(t.Context(), n.status())
+		time.Sleep(time.Second)
+		if now := n.report.container("hooked"); now.State.Waiting == nil || now.RestartCount != 0 {
+			t.Errorf("hooked is reported as %+v during its handler, want waiting", now)
+		}
+		close(ends)
+		time.Sleep(time.Second)
+		n.wantStates("app 0 exited", "app 1 running", "hooked 0 running", "last 0 running")
+		if n.report.container("hooked").State.Running == nil {
+			t.Errorf("hooked is reported as %+v after its handler, want running", n.report.container("hooked").State)
+		}
+		gate.Open()
+		must(t, wait())
+		n.wantStates("app 0 exited", "app 1 running", "hooked 0 running", "last 0 running", "slow 0 running")
+	})
+}
+
+// B6: a handler that a crash of the agent has interrupted delays no restart either, and its failure stops its container alone.
+func TestB6_RestartsBesideAnInterruptedHandler(t *testing.T) {
+	dir := t.TempDir()
+	bubble(t, func(t *testing.T, n *node) {
+		n.restart(recorded(dir))
+		pod := testPod(containers(ctr("app"), postStart(ctr("hooked"), "sleep", "100000")))
+		n.crashDuring(critest.StartContainer, "hooked", func(ctx context.Context) { n.SyncPod(ctx, pod, nil) }, recorded(dir))
+		wait := n.inFlight(pod)
+		time.Sleep(time.Second)
+		n.exit("app", 3)
+		n.Observe(t.Context(), n.status())
+		time.Sleep(2 * time.Second)
+		n.wantStates("app 0 exited", "app 1 running", "hooked 0 running")
+		if err := wait(); !errors.Is(err, syncpod.ErrHookTimeout) {
+			t.Errorf("error %v, want %v", err, syncpod.ErrHookTimeout)
+		}
+		n.wantStates("app 0 exited", "app 1 running", "hooked 0 exited")
+	})
+}
+
+// B6: a pod whose sandbox is lost starts over at once, although a handler runs in the old one.
+func TestB6_NewSandboxDuringAHandler(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		pod := testPod(containers(postStart(ctr("hooked"), "sleep", "100000")))
+		wait := n.inFlight(pod)
+		time.Sleep(3 * time.Second)
+		must(t, n.EditSandbox(n.status().Sandboxes[0].ID, func(s *runtimeapi.PodSandboxStatus) { s.State = runtimeapi.PodSandboxState_SANDBOX_NOTREADY }))
+		n.Observe(t.Context(), n.status())
+		time.Sleep(5 * time.Second)
+		n.wantStates("hooked 0 exited", "hooked 1 running")
+		if err := wait(); !errors.Is(err, syncpod.ErrHookTimeout) {
+			t.Errorf("error %v, want %v", err, syncpod.ErrHookTimeout)
+		}
 	})
 }

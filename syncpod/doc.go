@@ -33,11 +33,12 @@
 // If many pods start at once, only a few at a time create their sandbox or a container while the processors are
 // busy, because more would slow all of them down (Config.Limits.MaxParallelStarts).
 //
-// While a pull or the stop of a container takes longer than a second, the pod is decided again, with another plan, when a status
+// While a pull, a postStart handler or the stop of a container takes longer than a second, the pod is decided again, with another plan, when a status
 // of the runtime or a result of a probe changes, or when a step is due. The plan leaves the containers in flight to the earlier
 // plan (actions.Input.InFlight). So a container that crashes restarts at its time, whatever another one waits for. A plan that
 // stops the pod, or starts it over, cancels what is in flight first. The call returns when nothing is in flight. No container
-// starts except in the goroutine of the call. A postStart handler still delays all that follows.
+// starts except in the goroutine of the call. A container that starts for the first time waits for the postStart handlers in
+// flight, as in a kubelet, and for the starts before it.
 //
 // A new pod with one container, whose image is present, takes five calls of the runtime: RunPodSandbox,
 // PodSandboxStatus for the address, ImageStatus, CreateContainer and StartContainer. A settled pod takes none.

@@ -12,30 +12,44 @@ import (
 	"github.com/podsync/podsync/syncpod/memory"
 )
 
-// patience is how long later steps of a plan wait for a pull. After it, the steps that do not depend on the pull are carried out,
-// and the next change of the pod leads to another decision.
+// patience is how long later steps of a plan wait for a pull or a postStart handler. After it, the steps that do not depend on it
+// are carried out, and the next change of the pod leads to another decision.
 const patience = time.Second
 
 // retryInFlight is when a step that failed is tried again beside a pull, if the failure has no back-off.
 const retryInFlight = 10 * time.Second
 
-// flights are a SyncPod's starts whose images are being pulled, and its stops. While they last, further decisions leave out their
-// containers, so that a crashed container restarts at its time although another container's image takes minutes. All of them end
-// with the SyncPod.
+// flights are a SyncPod's starts whose images are being pulled, its postStart handlers, and its stops. While they last, further
+// decisions leave out their containers, so that a crashed container restarts at its time although another container's image takes
+// minutes. All of them end with the SyncPod.
 type flights struct {
-	ctx    context.Context
-	cancel context.CancelFunc
-	starts []*startFlight // in the order of their plans
-	stops  []*stopFlight
-	// landed has a value when a pull or a stop has ended.
+	ctx      context.Context
+	cancel   context.CancelFunc
+	starts   []*startFlight // in the order of their plans
+	handlers []*handlerFlight
+	stops    []*stopFlight
+	// landed has a value when a pull, a handler or a stop has ended.
 	landed chan struct{}
 }
 
-// startFlight is one start.
+// startFlight is one start, until its container runs.
 type startFlight struct {
 	*containerstart.Start
+	pod   containerstart.Pod
 	step  actions.StartStep
 	began time.Time
+}
+
+// handlerFlight is one postStart handler, and the stop of its container if it fails.
+type handlerFlight struct {
+	step  actions.PostStartStep
+	began time.Time
+	// started is the start before it, nil if an earlier call has started the container. startBegan is when it began.
+	started    *containerstart.Started
+	startBegan time.Time
+	done       chan struct{}
+	// failed is the failure, once done is closed.
+	failed *containerstart.Error
 }
 
 // newFlights returns flights that end with ctx.
@@ -46,10 +60,21 @@ func newFlights(ctx context.Context) *flights {
 }
 
 // add adds a start, which the caller has begun with the context of the flights.
-func (f *flights) add(begun *containerstart.Start, step actions.StartStep) {
-	f.starts = append(f.starts, &startFlight{begun, step, time.Now()})
+func (f *flights) add(st *startFlight) {
+	f.starts = append(f.starts, st)
 	go func() {
-		<-begun.Ready()
+		<-st.Ready()
+		f.land()
+	}()
+}
+
+// handle adds a handler.
+func (f *flights) handle(h *handlerFlight, run func() *containerstart.Error) {
+	h.began, h.done = time.Now(), make(chan struct{})
+	f.handlers = append(f.handlers, h)
+	go func() {
+		h.failed = run()
+		close(h.done)
 		f.land()
 	}()
 }
@@ -103,10 +128,10 @@ func (st *stopFlight) ids() (ids []runtime.ContainerID) {
 	return ids
 }
 
-// hasEnded reports whether the stop has ended.
-func (st *stopFlight) hasEnded() bool {
+// isClosed reports whether a flight has ended.
+func isClosed(done <-chan struct{}) bool {
 	select {
-	case <-st.done:
+	case <-done:
 		return true
 	default:
 		return false
@@ -125,20 +150,35 @@ func (f *flights) stop(st *stopFlight, clear func() []*lifecycle.Uncleared) {
 
 // anyOf reports whether one of these stops has not ended.
 func (f *flights) anyOf(stops []*stopFlight) bool {
-	return slices.ContainsFunc(stops, func(st *stopFlight) bool { return !st.hasEnded() })
+	return slices.ContainsFunc(stops, func(st *stopFlight) bool { return !isClosed(st.done) })
 }
 
-// awaitStops waits for all stops.
-func (f *flights) awaitStops() {
+// awaitBegun waits for all stops and handlers.
+func (f *flights) awaitBegun() {
 	for _, st := range f.stops {
 		<-st.done
 	}
+	for _, h := range f.handlers {
+		<-h.done
+	}
+}
+
+// takeHandlers removes and returns the handlers that have ended.
+func (f *flights) takeHandlers() (ended []*handlerFlight) {
+	f.handlers = slices.DeleteFunc(f.handlers, func(h *handlerFlight) bool {
+		if isClosed(h.done) {
+			ended = append(ended, h)
+			return true
+		}
+		return false
+	})
+	return ended
 }
 
 // takeStops removes and returns the stops that have ended.
 func (f *flights) takeStops() (ended []*stopFlight) {
 	f.stops = slices.DeleteFunc(f.stops, func(st *stopFlight) bool {
-		if st.hasEnded() {
+		if isClosed(st.done) {
 			ended = append(ended, st)
 			return true
 		}
@@ -176,16 +216,16 @@ func (f *flights) restartingIDs() (ids []runtime.ContainerID) {
 }
 
 // any reports whether anything is in flight.
-func (f *flights) any() bool { return len(f.starts)+len(f.stops) > 0 }
+func (f *flights) any() bool { return len(f.starts)+len(f.handlers)+len(f.stops) > 0 }
 
 // end cancels all flights and waits for them.
 func (f *flights) end() {
 	f.cancel()
-	f.awaitStops()
+	f.awaitBegun()
 	for _, st := range f.starts {
 		st.Release()
 	}
-	f.starts, f.stops = nil, nil
+	f.starts, f.handlers, f.stops = nil, nil, nil
 }
 
 // names returns the containers in flight.
@@ -194,29 +234,29 @@ func (f *flights) names() []string {
 	for _, st := range f.starts {
 		names = append(names, st.step.Container.Name)
 	}
+	for _, h := range f.handlers {
+		names = append(names, h.step.Container.Name)
+	}
 	return names
 }
 
-// isReady reports whether the images are present, or cannot be pulled now.
-func (st *startFlight) isReady() bool {
-	select {
-	case <-st.Ready():
-		return true
-	default:
-		return false
-	}
-}
-
 // next removes and returns the start to complete next, nil if all must wait. until is when a start need not wait any longer for
-// one before it, zero if only a pull can end the wait.
+// one before it or for a handler, zero if only the end of a flight can end the wait. A container that starts for the first time
+// waits for all handlers, because its pod may rely on what they do.
 func (f *flights) next(now time.Time) (st *startFlight, until time.Time) {
-	blocked := false
+	for _, h := range f.handlers {
+		if until = h.began.Add(patience); now.Before(until) {
+			return nil, until
+		}
+	}
+	blocked := len(f.handlers) > 0
 	for i, st := range f.starts {
+		ready := isClosed(st.Ready())
 		switch {
-		case st.isReady() && (!blocked || st.step.Independent()):
+		case ready && (!blocked || st.step.Independent()):
 			f.starts = slices.Delete(f.starts, i, i+1)
 			return st, time.Time{}
-		case !st.isReady() && now.Before(st.began.Add(patience)):
+		case !ready && now.Before(st.began.Add(patience)):
 			return nil, st.began.Add(patience)
 		}
 		blocked = blocked || st.step.Container.Kind != actions.EphemeralContainer
@@ -231,7 +271,7 @@ func (f *flights) pop() *startFlight {
 	return st
 }
 
-// wait waits until a pull or a stop has ended. It returns true if a change or the time, if it is not zero, came first.
+// wait waits until a pull, a handler or a stop has ended. It returns true if a change or the time, if it is not zero, came first.
 func (f *flights) wait(ctx context.Context, changed <-chan struct{}, until time.Time) bool {
 	var due <-chan time.Time
 	if !until.IsZero() {
@@ -250,7 +290,7 @@ func (f *flights) wait(ctx context.Context, changed <-chan struct{}, until time.
 	return false
 }
 
-// startAll starts the plan's containers that need not wait. If a pull takes long, its start stays in flight.
+// startAll starts the plan's containers that need not wait. If a pull or a handler takes long, it stays in flight.
 func (s *Syncer) startAll(ctx context.Context, d *decision, done outcome, inFlight *flights) outcome {
 	for _, step := range d.plan.Start {
 		if !slices.Contains(done.unstopped, step.Container.Name) {
@@ -260,13 +300,14 @@ func (s *Syncer) startAll(ctx context.Context, d *decision, done outcome, inFlig
 	return s.completeReady(ctx, d, done, inFlight)
 }
 
-// completeReady completes the starts that need not wait. It returns when all others wait for pulls that take long.
+// completeReady completes the starts that need not wait. It returns when all others wait for flights that take long.
 func (s *Syncer) completeReady(ctx context.Context, d *decision, done outcome, inFlight *flights) outcome {
 	for {
+		done = s.collectHandlers(ctx, d, done, inFlight)
 		st, until := inFlight.next(time.Now())
 		switch {
 		case st != nil:
-			done = s.complete(ctx, d, done, st)
+			done = s.complete(ctx, d, done, st, inFlight)
 		case until.IsZero():
 			return done
 		default:
@@ -278,24 +319,51 @@ func (s *Syncer) completeReady(ctx context.Context, d *decision, done outcome, i
 	}
 }
 
-// complete starts a container whose images are present.
-func (s *Syncer) complete(ctx context.Context, d *decision, done outcome, st *startFlight) outcome {
+// complete starts a container whose images are present, and begins its postStart handler.
+func (s *Syncer) complete(ctx context.Context, d *decision, done outcome, st *startFlight, inFlight *flights) outcome {
 	defer st.Release()
-	name := st.step.Container.Name
-	if d.memory.hasRunSince(done.status, name) {
+	if d.memory.hasRunSince(done.status, st.step.Container.Name) {
 		done.fail(ranAfterAll(st.step))
 		return done
 	}
-	failed := s.noteStart(ctx, d, &done, st.Complete(ctx))
-	if failed == nil {
-		done.started = append(done.started, name)
+	started := st.Complete(ctx)
+	s.keepMounts(d, started)
+	if step := started.PostStart; step != nil {
+		inFlight.handle(&handlerFlight{step: *step, started: &started, startBegan: st.began}, func() *containerstart.Error {
+			return s.starter.PostStart(inFlight.ctx, st.pod, *step)
+		})
+		return done
 	}
-	done.fail(failed)
+	return s.noteStart(ctx, d, done, started)
+}
+
+// finishHooks begins the postStart handlers of containers that run, although their start or their handler was not observed to end.
+func (s *Syncer) finishHooks(d *decision, done outcome, inFlight *flights) {
+	for _, step := range d.plan.PostStart {
+		given := s.startable(d, &done)
+		given.Sandbox.IPs = s.podIPs(d.pod, done.status)
+		inFlight.handle(&handlerFlight{step: step}, func() *containerstart.Error { return s.starter.PostStart(inFlight.ctx, given, step) })
+	}
+}
+
+// collectHandlers removes the handlers that have ended from the flights, and notes the starts that end with them.
+func (s *Syncer) collectHandlers(ctx context.Context, d *decision, done outcome, inFlight *flights) outcome {
+	for _, h := range inFlight.takeHandlers() {
+		switch {
+		case h.started != nil:
+			h.started.Took, h.started.Err = time.Since(h.startBegan), h.failed
+			done = s.noteStart(ctx, d, done, *h.started)
+		case h.failed != nil:
+			done.fail(s.startFailure(d.memory, h.step.Container, h.failed))
+		}
+		done.handled = done.handled || h.failed == nil
+	}
 	return done
 }
 
-// await completes the flights. It returns true as soon as the pod must be decided again before that: a container was stopped, a
-// status of the runtime or a result of a probe has changed, or a step is due that waits.
+// await completes the flights. It returns true as soon as the pod must be decided again before that: a container was stopped, or
+// is reported and probed because its handler has ended, a status of the runtime or a result of a probe has changed, or a step is due
+// that waits.
 func (s *Syncer) await(ctx context.Context, d *decision, done outcome, inFlight *flights) (after outcome, again bool) {
 	for inFlight.any() {
 		if ctx.Err() != nil && len(done.failed) > 0 {
@@ -314,15 +382,20 @@ func (s *Syncer) await(ctx context.Context, d *decision, done outcome, inFlight 
 		if again && ctx.Err() == nil {
 			return done, true
 		}
+		done.handled = false
 		done = s.completeReady(ctx, d, done, inFlight)
 		switch {
 		case ctx.Err() == nil:
+			if done.handled && inFlight.any() {
+				return done, true
+			}
 		case len(inFlight.starts) > 0:
-			return s.complete(ctx, d, done, inFlight.pop()), false // its error says that ctx has ended
+			return s.complete(ctx, d, done, inFlight.pop(), inFlight), false // its error says that ctx has ended
 		default:
-			inFlight.awaitStops()
+			inFlight.awaitBegun()
 			_, failed, unstopped := s.collectStops(ctx, d, inFlight)
 			done.failed, done.unstopped = append(done.failed, failed...), append(done.unstopped, unstopped...)
+			done = s.collectHandlers(ctx, d, done, inFlight)
 		}
 	}
 	return done, false

@@ -97,7 +97,8 @@ func (s *Syncer) beginStart(d *decision, done *outcome, step actions.StartStep, 
 	if held := s.startHold(d, done, step); held != nil {
 		return held
 	}
-	inFlight.add(s.starter.Begin(inFlight.ctx, s.startable(d, done), step), step)
+	given := s.startable(d, done)
+	inFlight.add(&startFlight{s.starter.Begin(inFlight.ctx, given, step), given, step, time.Now()})
 	return nil
 }
 
@@ -151,28 +152,34 @@ func waitSince(end, now, until time.Time) time.Duration {
 	return until.Sub(end)
 }
 
-// noteStart reports the result of a start, and returns its failure.
-func (s *Syncer) noteStart(ctx context.Context, d *decision, done *outcome, started containerstart.Started) *StepError {
-	spec := started.Container.Spec(d.pod)
+// keepMounts remembers the mounts of a start that has no known outcome.
+func (s *Syncer) keepMounts(d *decision, started containerstart.Started) {
 	if started.Mounted {
-		d.memory.setMounts(spec.Name, startMounts{started.ID.ID, started.Release})
+		d.memory.setMounts(started.Container.Name, startMounts{started.ID.ID, started.Release})
 	}
+}
+
+// noteStart reports the result of a start.
+func (s *Syncer) noteStart(ctx context.Context, d *decision, done outcome, started containerstart.Started) outcome {
+	spec := started.Container.Spec(d.pod)
 	if started.Err == nil {
 		s.config.Observer.ContainerStarted(d.pod, started.Container, started.Took, nil)
 		d.memory.succeeded(memory.KeyOf(spec))
 		s.log(d.pod).Info("container started", "container", spec.Name, "reason", started.Reason.String())
-		return nil
+		done.started = append(done.started, spec.Name)
+		return done
 	}
 	err := s.startFailure(d.memory, started.Container, started.Err)
+	done.fail(err)
 	if err.Waits {
-		return err
+		return done
 	}
 	s.config.Observer.ContainerStarted(d.pod, started.Container, started.Took, err)
 	d.memory.delayRetry(ctx, memory.KeyOf(spec), err)
 	if ctx.Err() == nil && err.Step != stepPostStart {
-		s.eventf(podref.Container(d.pod, started.Container), v1.EventTypeWarning, EventFailed, "Error: %s", describeStart(done, err, started.ID.ID))
+		s.eventf(podref.Container(d.pod, started.Container), v1.EventTypeWarning, EventFailed, "Error: %s", describeStart(&done, err, started.ID.ID))
 	}
-	return err
+	return done
 }
 
 // startFailure returns an error of package start as a failed step.
@@ -198,17 +205,4 @@ func describeStart(done *outcome, err *StepError, id string) string {
 		names = append(names, done.sandbox.id, "of the pod")
 	}
 	return withoutIDs(err.Err, append(names, id, err.Container.Name)...)
-}
-
-// finishHooks runs the postStart handlers of containers that run, although their start or their handler was not
-// observed to end.
-func (s *Syncer) finishHooks(ctx context.Context, d *decision, done *outcome) (failed []*StepError) {
-	for _, step := range d.plan.PostStart {
-		given := s.startable(d, done)
-		given.Sandbox.IPs = s.podIPs(d.pod, done.status)
-		if err := s.starter.PostStart(ctx, given, step); err != nil {
-			failed = append(failed, s.startFailure(d.memory, step.Container, err))
-		}
-	}
-	return failed
 }

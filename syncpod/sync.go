@@ -119,8 +119,9 @@ type decision struct {
 type outcome struct {
 	// failed are the errors that keep containers from running, in the order of the plan.
 	failed []*StepError
-	// started are the containers that were started.
+	// started are the containers that were started. handled means that the postStart handler of one has ended well.
 	started []string
+	handled bool
 	// unstopped are the containers that must not be started because an instance of theirs could not be stopped, or is being
 	// stopped.
 	unstopped []string

@@ -119,7 +119,7 @@ func (p *pod) stop(id string, c *container) string {
 		return ""
 	case p.plan == nil:
 		return "belongs to no plan"
-	case p.starts(c), p.runsHook(id), p.stopping[id]:
+	case p.starts(c), p.runsHook(id), p.stopping[id], p.hooked[c.name]:
 		return ""
 	case p.begun[id] && !p.begun["start "+c.name]: // a stop may take two calls, and delays only its own container
 		return ""

@@ -117,7 +117,7 @@ func (c *Checker) planMade(of *v1.Pod, plan actions.Plan) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	p := c.pod(of.UID)
-	p.progress = progress{of: of, plan: &plan, begun: map[string]bool{}, inFlight: p.stillInFlight(plan), stopping: p.stopsBegun()}
+	p.progress = progress{of: of, plan: &plan, begun: map[string]bool{}, inFlight: p.stillInFlight(plan), stopping: p.stopsBegun(), hooked: p.hooksBegun()}
 	if plan.Sandbox.ID != "" {
 		p.sandbox = plan.Sandbox.ID
 	}

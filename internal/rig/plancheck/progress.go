@@ -8,6 +8,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podsync/podsync/actions"
+	"github.com/podsync/podsync/runtime"
 )
 
 // pod is the progress of the agent's work on one pod.
@@ -33,6 +34,8 @@ type progress struct {
 	inFlight map[string]*inFlight
 	// stopping are the instances whose stops earlier plans of the work have begun.
 	stopping map[string]bool
+	// hooked are the containers whose postStart handlers earlier plans of the work have begun: one that fails stops its container.
+	hooked map[string]bool
 	// resize is the place of the last resize that was begun.
 	resize int
 	past   stage
@@ -51,6 +54,24 @@ func (p *progress) stopsBegun() map[string]bool {
 	if p.plan != nil {
 		for id := range p.removals() {
 			all[id] = all[id] || p.begun[id]
+		}
+	}
+	return all
+}
+
+// hooksBegun returns the containers whose postStart handlers this plan or those before it have begun.
+func (p *progress) hooksBegun() map[string]bool {
+	all := map[string]bool{}
+	maps.Copy(all, p.hooked)
+	if p.plan == nil {
+		return all
+	}
+	for _, s := range p.plan.PostStart {
+		all[s.Container.Name] = true
+	}
+	for c := range runtime.AllContainers(p.of) {
+		if c.Lifecycle != nil && c.Lifecycle.PostStart != nil && p.begun["start "+c.Name] {
+			all[c.Name] = true
 		}
 	}
 	return all

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -105,6 +106,18 @@ func (o *objects) need(p *v1.Pod) bool {
 			}
 		}
 	}
+	return true
+}
+
+// hook gives some of the pods that crash a container beside the one that crashes, whose postStart handler hangs.
+func (o *objects) hook(p *v1.Pod) bool {
+	if !strings.HasPrefix(string(p.UID), "crash-") || o.rng.IntN(100) >= 40 {
+		return false
+	}
+	beside := containers("", polite)[1]
+	beside.Image = image(p, beside.Name, 1)
+	beside.Lifecycle = &v1.Lifecycle{PostStart: handler("sleep", "infinity")}
+	p.Spec.Containers = append(p.Spec.Containers, beside)
 	return true
 }
 

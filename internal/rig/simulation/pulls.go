@@ -7,6 +7,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri/critest"
@@ -40,34 +41,42 @@ func (w *world) pullSlowly() {
 	w.after(slowPull, func() { gate.Open(); i.Remove() })
 }
 
-// restartsBesidePulls checks that containers restart on time while an image is being pulled for another container of their pod:
-// the first restart at once, the second after 10 s, each other one after twice the time of the one before.
-func (tr *trace) restartsBesidePulls(v *verdict) {
-	for _, uid := range slices.Sorted(maps.Keys(tr.slow)) {
-		last := map[string]*instance{}
-		runs := map[string]int{}
-		until := tr.slow[uid].Add(slowPull)
-		judge := func(before *instance, next time.Time, what any) {
-			wait := longestBackOff
-			if n := runs[before.Container]; n < 6 {
-				wait = min(wait, 10*time.Second<<n)
-			}
-			if !before.Ended.IsZero() && before.Ended.After(tr.slow[uid]) && until.Sub(before.Ended) > wait+restartSlack {
-				v.want(next.Sub(before.Ended) <= wait+restartSlack, "%v: %v after its end, the next is %v", before, next.Sub(before.Ended), what)
-			}
+// restartsBesideFlights checks that containers restart on time while an image is being pulled for another container of their pod, or
+// its postStart handler runs: the first restart at once, the second after 10 s, each other one after twice the time of the one before.
+func (tr *trace) restartsBesideFlights(v *verdict) {
+	for _, uid := range tr.uids() {
+		if from, slow := tr.slow[uid]; slow {
+			tr.restartsOnTime(v, uid, from, from.Add(slowPull))
+		} else if known := tr.pods[uid]; known.hooked && known.removed.IsZero() && !tr.asked(uid) {
+			tr.restartsOnTime(v, uid, tr.end.Add(-rest), tr.end)
 		}
-		for _, i := range tr.of(uid) {
-			if !strings.HasPrefix(i.Container, "c") {
-				continue
-			}
-			if before := last[i.Container]; before != nil {
-				judge(before, i.Started, i)
-			}
-			last[i.Container] = i
-			runs[i.Container]++
+	}
+}
+
+// restartsOnTime judges the restarts of the containers of a pod that have no handler, between two times.
+func (tr *trace) restartsOnTime(v *verdict, uid types.UID, from, until time.Time) {
+	last := map[string]*instance{}
+	runs := map[string]int{}
+	judge := func(before *instance, next time.Time, what any) {
+		wait := longestBackOff
+		if n := runs[before.Container]; n < 6 {
+			wait = min(wait, 10*time.Second<<n)
 		}
-		for _, name := range slices.Sorted(maps.Keys(last)) {
-			judge(last[name], tr.end, "none")
+		if !before.Ended.IsZero() && before.Ended.After(from) && until.Sub(before.Ended) > wait+restartSlack {
+			v.want(next.Sub(before.Ended) <= wait+restartSlack, "%v: %v after its end, the next is %v", before, next.Sub(before.Ended), what)
 		}
+	}
+	for _, i := range tr.of(uid) {
+		if !strings.HasPrefix(i.Container, "c") || tr.pods[uid].hooked && i.Container != "c0" {
+			continue
+		}
+		if before := last[i.Container]; before != nil {
+			judge(before, i.Started, i)
+		}
+		last[i.Container] = i
+		runs[i.Container]++
+	}
+	for _, name := range slices.Sorted(maps.Keys(last)) {
+		judge(last[name], tr.end, "none")
 	}
 }

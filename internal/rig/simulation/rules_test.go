@@ -214,6 +214,10 @@ func TestRulesNotice(t *testing.T) {
 			two(tr)
 			tr.instances["a"].Ended, tr.instances["b"].Started, tr.slow["u"], tr.end = at(9), at(200), at(5), at(2000)
 		}},
+		{"B6", "a container waits for a handler", func(tr *trace) {
+			two(tr)
+			tr.instances["a"].Ended, tr.instances["b"].Started, tr.pods["u"].hooked, tr.end = at(900), at(1100), true, at(2000)
+		}},
 		{"R5", "logs are left", func(tr *trace) { tr.pods["u"].removed = at(1); tr.logged = []types.UID{"u"} }},
 		{"C2", "an attempt comes again", func(tr *trace) {
 			tr.calls = critest.Journal{call(critest.CreateContainer, 1, unchanged), call(critest.CreateContainer, 2, func(c *critest.Call) { c.ContainerID = "b" })}

@@ -125,8 +125,8 @@ type podSpan struct {
 	hastened time.Time
 	// changed means that its spec was changed after it was added.
 	changed bool
-	// needs means that its containers need objects.
-	needs bool
+	// needs means that its containers need objects, hooked that one of its containers has a postStart handler that hangs.
+	needs, hooked bool
 	// cpu is the CPU after a resize, 0 if it was not resized.
 	cpu int64
 }

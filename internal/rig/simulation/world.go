@@ -174,7 +174,7 @@ func (w *world) settle() {
 // does not end, or the runtime rejects its calls.
 func (w *world) neverStarts(uid types.UID) bool {
 	known := w.trace.pods[uid]
-	return known != nil && (known.kind.name == "stuck" || known.kind.outcome == never)
+	return known != nil && (known.kind.name == "stuck" || known.hooked || known.kind.outcome == never)
 }
 
 // takeStock lists the objects of the runtime.

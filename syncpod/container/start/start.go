@@ -57,7 +57,7 @@ func invalid(why string) *Error {
 	return &Error{Step: StepConfig, Reason: ErrCreateContainerConfig, Err: fmt.Errorf("start: %s", why)}
 }
 
-// start starts one container: image, slot, attempt, environment, config, create, start, postStart.
+// start starts one container: image, slot, attempt, environment, config, create, start.
 func (s *Starter) start(ctx context.Context, t *target) (started Started) {
 	started.Container, started.Reason = t.step.Container, t.step.Reason
 	defer func() { started.Took = time.Since(t.began) }()
@@ -79,7 +79,7 @@ func (s *Starter) start(ctx context.Context, t *target) (started Started) {
 		s.config.Running(*t.pod, t.spec.Name, started)
 	}
 	if postStart(t.spec) != nil {
-		started.Err = s.runPostStart(ctx, t.pod, t.step.Container, started.ID)
+		started.PostStart = &actions.PostStartStep{Container: t.step.Container, ID: started.ID}
 	}
 	return started
 }
@@ -278,8 +278,8 @@ func postStart(c *v1.Container) *v1.LifecycleHandler {
 // postStartTimeout is how long a postStart handler may take; the containers after it in the spec wait for it.
 const postStartTimeout = 2 * time.Minute
 
-// PostStart runs the postStart handler for a container that runs, although its start or its handler was not observed to
-// end. If the handler fails or times out, the container is killed; if ctx ends first, the container is left as it is, and
+// PostStart runs the postStart handler for a container that runs: after its start, or because its start or its handler was not
+// observed to end. It may be called beside the starts of other containers of the pod. If the handler fails or times out, the container is killed; if ctx ends first, the container is left as it is, and
 // the handler runs again or the container is stopped by the next call.
 func (s *Starter) PostStart(ctx context.Context, pod Pod, step actions.PostStartStep) *Error {
 	if err := pod.check(step.Container); err != nil {

@@ -175,8 +175,10 @@ type Started struct {
 	// ID is the created instance, and Attempt its number. Zero if none was created.
 	ID      runtime.ContainerID
 	Attempt uint32
-	// Took is how long the start took, from the request of the image to the end of the postStart handler.
+	// Took is how long the start took, from the request of the image.
 	Took time.Duration
+	// PostStart runs next. It is nil if the container has no postStart handler, its start has failed, or StartAll has run it.
+	PostStart *actions.PostStartStep
 	// Err is why the container was not started, or why its postStart handler failed. Nil if it runs.
 	Err *Error
 	// Mounted is set if the node has made mounts for this start, which replace those of an earlier one. Release frees them. It
@@ -234,9 +236,10 @@ func NewStarter(c StarterConfig) (*Starter, error) {
 	return &Starter{c}, nil
 }
 
-// StartAll starts containers in order, and yields each result before the next container starts. Their images are pulled
-// concurrently, so that they are present as early as possible. A failure does not stop the others: containers that depend on
-// it are not in the plan yet. StartAll ends early when ctx or the loop of the caller does. Held steps are left out.
+// StartAll starts containers in order, each with its postStart handler, and yields each result before the next container starts.
+// Their images are pulled concurrently, so that they are present as early as possible. A failure does not stop the others:
+// containers that depend on it are not in the plan yet. StartAll ends early when ctx or the loop of the caller does. Held steps
+// are left out.
 func (s *Starter) StartAll(ctx context.Context, pod Pod, steps []actions.StartStep) iter.Seq[Started] {
 	return func(yield func(Started) bool) {
 		ctx, cancel := context.WithCancel(ctx)
@@ -253,15 +256,20 @@ func (s *Starter) StartAll(ctx context.Context, pod Pod, steps []actions.StartSt
 			}
 		}
 		for _, st := range all {
-			if !yield(st.Complete(ctx)) || ctx.Err() != nil {
+			started := st.Complete(ctx)
+			if step := started.PostStart; step != nil {
+				started.PostStart, started.Err = nil, s.PostStart(ctx, *st.target.pod, *step)
+				started.Took = time.Since(st.target.began)
+			}
+			if !yield(started) || ctx.Err() != nil {
 				return
 			}
 		}
 	}
 }
 
-// A Start is the start of one container, whose images are being pulled. A program that must not wait for a pull, because
-// another container of the pod restarts meanwhile, uses Starts in place of StartAll.
+// A Start is the start of one container, whose images are being pulled. A program that must not wait for a pull or a postStart
+// handler, because another container of the pod restarts meanwhile, uses Starts in place of StartAll.
 type Start struct {
 	starter *Starter
 	target  *target
@@ -292,8 +300,8 @@ func (s *Starter) Begin(ctx context.Context, pod Pod, step actions.StartStep) *S
 // Ready returns a channel that is closed when the images are present, or cannot be pulled now.
 func (st *Start) Ready() <-chan struct{} { return st.ready }
 
-// Complete waits for the images, starts the container and runs its postStart handler. It must be called once at most, and not
-// concurrently for two containers of a pod.
+// Complete waits for the images and starts the container. Then the caller must run Started.PostStart, with
+// Starter.PostStart. Complete must be called once at most, and not concurrently for two containers of a pod.
 func (st *Start) Complete(ctx context.Context) Started { return st.starter.start(ctx, st.target) }
 
 // Release waits until the pull has returned, and releases the images if no container was created from them.
