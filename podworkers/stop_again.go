@@ -27,7 +27,7 @@ func (s *Set) KillRuntimePod(now time.Time, pod RuntimePod) Effects {
 
 // beginStopAgain is the transition to the work that stops a terminated pod's containers.
 func (s *state) beginStopAgain(revision uint64) Work {
-	w := Work{UID: s.uid, Type: SyncTerminatingRuntimePod, revision: revision, RuntimePod: s.mayRun}
+	w := Work{UID: s.uid, Type: SyncTerminatingRuntimePod, revision: revision, RuntimePod: s.mayRun, Keep: s.phase == Terminated}
 	s.mayRun = nil
 	s.inFlight, s.inFlightType = revision, w.Type
 	return w

@@ -228,6 +228,9 @@ func (s *story) work(w Work) string {
 	if w.GracePeriodSeconds != nil {
 		text += fmt.Sprintf(" within %ds", *w.GracePeriodSeconds)
 	}
+	if w.Keep {
+		text += ", before SyncTerminatedPod"
+	}
 	if !w.Deadline.IsZero() {
 		text += " until +" + w.Deadline.Sub(now).String()
 	}

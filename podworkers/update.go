@@ -160,6 +160,8 @@ type Work struct {
 	Pod *v1.Pod
 	// RuntimePod is set where Pod is nil.
 	RuntimePod *RuntimePod
+	// Keep means that a SyncTerminatedPod follows this SyncTerminatingRuntimePod, and needs what is remembered of the pod.
+	Keep bool
 	// Removal is the reason for a RemovePod.
 	Removal Removal
 	// GracePeriodSeconds is SyncTerminatingPod's grace period. Nil means the pod's own grace

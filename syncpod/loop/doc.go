@@ -63,12 +63,13 @@ package loop
 //	              the pods of an earlier agent
 //	reconcile.go  compares them with the pods of the workers: stop, update, add
 //	table.go      the pods that the workers know; which changes of a pod count
-//	work.go       the calls of the workers: SyncPod and the others, and the progress of the work
+//	work.go       the calls of the workers in the order of a pod's life: SyncPod and the others, and the
+//	              progress of the work
 //	inspect.go    reads of pods, for which work waits while the runtime is unavailable; they use the statuses of
 //	              an earlier agent
 //	status.go     the state of each pod: its status is kept, stored and passed on, and read at the start
-//	housekeeping.go  orphans: pods that no source wants, and containers that run although their pod has ended;
-//	              the removal of a pod from the node
+//	housekeeping.go  reports orphans to the workers: pods that no source wants, and containers that run although
+//	              their pod has ended
 //	stop.go       KillPod, Drain and Shutdown
 //
 //	events.go     a queue before the event recorder

@@ -9,7 +9,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/podsync/podsync/podworkers"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/pleg"
@@ -40,18 +39,14 @@ func (i inspections) PodStatus(ctx context.Context, uid types.UID, prev *runtime
 	return status, err
 }
 
-// workStatuses provides pod statuses to the workers before a sync.
-type workStatuses struct{ loop *Loop }
+// removed reads the status of a pod that was removed from the runtime.
+type removed struct {
+	Reader
+	loop *Loop
+}
 
-var _ podworkers.StatusSource = workStatuses{}
-
-// GetNewerThan returns the status of a pod from a read after since. If the pod has stopped, the last inspection
-// during the stop is sufficient, too.
-func (s workStatuses) GetNewerThan(ctx context.Context, uid types.UID, since time.Time) (*runtime.PodStatus, error) {
-	if state := s.loop.states.get(uid); state.inspectionCovers(since) && state.inspectedAt.Before(since) {
-		since = state.inspectedAt
-	}
-	return s.loop.fresh(ctx, uid, since)
+func (r removed) PodStatus(ctx context.Context, uid types.UID, _ *runtime.PodStatus) (*runtime.PodStatus, error) {
+	return r.loop.fresh(ctx, uid, time.Now())
 }
 
 // fresh returns the status of a pod from a read since the given time. While the runtime is

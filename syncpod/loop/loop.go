@@ -20,7 +20,7 @@ import (
 // concurrently.
 type Loop struct {
 	config     Config
-	syncer     syncer
+	syncer     *syncpod.Syncer
 	workers    *podworkers.Workers
 	watcher    *pleg.Watcher
 	sources    *feeds
@@ -69,14 +69,13 @@ func (l *Loop) assemble() error {
 	syncConfig := c.Sync
 	syncConfig.Sink = nil // the Loop delivers the statuses
 	syncConfig.Parts.Statuses, syncConfig.Parts.StatusKeeper = inspections{c.Reader, l}, l.sink
-	syncer, err := syncpod.New(syncConfig)
-	if err != nil {
+	var err error
+	if l.syncer, err = syncpod.New(syncConfig); err != nil {
 		return fmt.Errorf("loop: Config.Sync: %w", err)
 	}
-	l.syncer = syncer
 	watchConfig := pleg.Config{
 		Settings: c.Watch, Reader: reader{c.Reader, l.before}, Events: c.Client, Owner: c.Sync.Owner, Cache: c.Cache, Log: c.Log,
-		Observed:         syncer.Observe, // a container may exit, and its record be lost, between two works
+		Observed:         l.syncer.Observe, // a container may exit, and its record be lost, between two works
 		Changed:          func(uid types.UID, _ *runtime.PodStatus) { l.table.requestSync(uid) },
 		AvailableChanged: l.availableChanged, Unreadable: l.unreadable,
 		Busy: func(uid types.UID) bool { state := l.states.get(uid); return state.busy() },
@@ -84,8 +83,12 @@ func (l *Loop) assemble() error {
 	if l.watcher, err = pleg.New(watchConfig); err != nil {
 		return fmt.Errorf("loop: Config.Watch: %w", err)
 	}
+	work, err := l.newWork()
+	if err != nil {
+		return fmt.Errorf("loop: %w", err)
+	}
 	workersConfig := c.Workers
-	workersConfig.Syncer, workersConfig.Status, workersConfig.Tracker = l.podSyncer(), workStatuses{l}, tracker{l}
+	workersConfig.Syncer, workersConfig.Status, workersConfig.Tracker = work, work, work
 	if l.workers, err = podworkers.New(workersConfig); err != nil {
 		return fmt.Errorf("loop: Config.Workers: %w", err)
 	}

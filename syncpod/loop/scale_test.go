@@ -19,7 +19,7 @@ import (
 // not run.
 func reconcilerOf(t testing.TB, pods int) *reconciler {
 	t.Helper()
-	workers, err := podworkers.New(podworkers.Config{Syncer: podSyncer{}, Observer: podworkers.NopObserver{}})
+	workers, err := podworkers.New(podworkers.Config{Syncer: work{}, Observer: podworkers.NopObserver{}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -99,21 +99,12 @@ func (s *podStates) update(uid types.UID, change func(*podState)) {
 	}
 }
 
-// removalBegan records the beginning of a pod's removal.
-func (s *podStates) removalBegan(w podworkers.Work) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if state := s.pods[w.UID]; state != nil {
-		state.begin(w, time.Now())
-	}
-}
-
-// removalFailed records why a pod could not be removed, nil if it was.
-func (s *podStates) removalFailed(uid types.UID, err error) {
+// updateKnown changes the state of a pod that has one.
+func (s *podStates) updateKnown(uid types.UID, change func(*podState)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if state := s.pods[uid]; state != nil {
-		state.err, state.slowAt = err, time.Time{}
+		change(state)
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 // is removed. A new pod with the same UID begins with the first phase.
 func TestW6_StepsOfALifeInEitherOrder(t *testing.T) {
 	l := &Loop{config: Config{Finished: func(types.UID) {}}, table: &podTable{housekeeping: make(flag, 1)}, states: &podStates{pods: map[types.UID]*podState{}}}
-	o := tracker{l}
+	o := work{loop: l}
 	o.PodAdded("u")
 	o.PhaseChanged("u", podworkers.Terminated, podworkers.Finished)
 	o.PhaseChanged("u", podworkers.Terminating, podworkers.Terminated)

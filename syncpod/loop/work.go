@@ -6,60 +6,87 @@ import (
 	"sync/atomic"
 	"time"
 
-	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/podsync/podsync/actions"
 	"github.com/podsync/podsync/podworkers"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/syncpod"
+	"github.com/podsync/podsync/syncpod/worker"
 )
 
-// syncer has the methods of a *syncpod.Syncer that a Loop calls.
-type syncer interface {
-	SyncPod(ctx context.Context, pod *v1.Pod, status *runtime.PodStatus) (syncpod.Result, error)
-	SetDeadline(pod types.UID, deadline time.Time) (record func(context.Context))
-	SyncTerminatingPod(ctx context.Context, t syncpod.Termination) error
-	SyncTerminatingRuntimePod(ctx context.Context, p syncpod.RuntimePod) error
-	SyncTerminatedPod(ctx context.Context, pod *v1.Pod, status *runtime.PodStatus) error
-	Observe(ctx context.Context, status *runtime.PodStatus)
-	ProbesChanged(pod types.UID)
-	Explain(pod types.UID) string
-	NextInput(pod types.UID, status *runtime.PodStatus) (actions.Input, bool)
-	RecordedPods(ctx context.Context) ([]types.UID, error)
-	Forget(ctx context.Context, pod types.UID) error
+// work is what the workers call for a pod. Its methods are in the order of a pod's life. Each call of package worker is
+// preceded by WorkStarted and GetNewerThan, and followed by WorkEnded.
+type work struct {
+	*worker.Worker
+	loop *Loop
+	// deletions are slots for deleting pod records.
+	deletions chan struct{}
 }
 
-var _ syncer = (*syncpod.Syncer)(nil)
+var (
+	_ podworkers.Tracker      = work{}
+	_ podworkers.StatusSource = work{}
+	_ podworkers.Syncer       = work{}
+)
 
-// podSyncer makes the calls of the workers with a syncer.
-type podSyncer struct {
-	table   *podTable
-	syncer  syncer
-	probes  syncpod.Probes
-	sink    sink
-	remover remover
+const (
+	// parallelDeletions is the maximum number of pods whose records are deleted at a time.
+	parallelDeletions = 4
+	// deletionTimeout limits one attempt to delete a pod's directory and records, so that other pods do not wait for it.
+	deletionTimeout = time.Minute
+)
+
+func (l *Loop) newWork() (work, error) {
+	parts := &l.config.Sync.Parts
+	w, err := worker.New(worker.Config{
+		Syncer: l.syncer, Runtime: l.config.Client, Sandboxes: parts.Sandboxes, Statuses: removed{l.config.Reader, l}, Probes: parts.Probes,
+	})
+	return work{w, l, make(chan struct{}, parallelDeletions)}, err
 }
 
-var _ podworkers.Syncer = podSyncer{}
+// PodAdded begins a life of a pod.
+func (j work) PodAdded(uid types.UID) {
+	j.loop.states.update(uid, func(s *podState) {
+		s.phase, s.worked, s.inspectedAt = podworkers.Syncing, new(atomic.Bool), time.Time{}
+	})
+}
 
-func (l *Loop) podSyncer() podSyncer {
-	return podSyncer{
-		table: l.table, syncer: l.syncer, probes: l.config.Sync.Parts.Probes, sink: l.sink,
-		remover: remover{
-			config: &l.config, table: l.table, sources: l.sources, syncer: l.syncer, fresh: l.fresh,
-			removals: make(chan struct{}, parallelRemovals), deletions: make(chan struct{}, parallelRemovals),
-		},
+// WorkStarted persists the deadline of a pod that is being stopped. The call that stops it follows
+// when the runtime has reported the pod, and this agent may have ended by then.
+func (j work) WorkStarted(w podworkers.Work) {
+	l := j.loop
+	switch w.Type {
+	case podworkers.RemovePod:
+		l.states.updateKnown(w.UID, func(s *podState) { s.begin(w, time.Now()) })
+	default:
+		l.states.worked(w.UID).Store(true)
+		l.states.update(w.UID, func(s *podState) { s.started(w, time.Now()) })
 	}
+	if w.Type == podworkers.SyncTerminatingPod {
+		record := l.syncer.SetDeadline(w.UID, w.Deadline)
+		l.children.Go(func() { record(context.Background()) })
+	}
+	l.watcher.Hold(w.UID)
 }
 
-func (s podSyncer) SyncPod(ctx context.Context, w podworkers.Work, status *runtime.PodStatus) (podworkers.Result, error) {
-	s.probes.Observe(w.Pod, status, false)
-	result, err := s.syncer.SyncPod(ctx, w.Pod, status)
+// GetNewerThan returns the status of a pod from a read after since. If the pod has stopped, the last inspection
+// during the stop is sufficient, too.
+func (j work) GetNewerThan(ctx context.Context, uid types.UID, since time.Time) (*runtime.PodStatus, error) {
+	if state := j.loop.states.get(uid); state.inspectionCovers(since) && state.inspectedAt.Before(since) {
+		since = state.inspectedAt
+	}
+	return j.loop.fresh(ctx, uid, since)
+}
+
+// SyncPod syncs a pod, and delivers a status that the Syncer has not delivered.
+func (j work) SyncPod(ctx context.Context, w podworkers.Work, status *runtime.PodStatus) (podworkers.Result, error) {
+	l := j.loop
+	l.config.Sync.Parts.Probes.Observe(w.Pod, status, false)
+	result, err := l.syncer.SyncPod(ctx, w.Pod, status)
 	acted := !result.Plan.NoOp() && ctx.Err() == nil
-	s.table.states.update(w.UID, func(state *podState) { state.acted, state.leaves = acted, undone(result) })
-	if err := s.sink.repeat(ctx, w.Pod); err != nil {
-		s.table.log(w.Pod).Error(err, "status not delivered")
+	l.states.update(w.UID, func(state *podState) { state.acted, state.leaves = acted, undone(result) })
+	if err := l.sink.repeat(ctx, w.Pod); err != nil {
+		l.table.log(w.Pod).Error(err, "status not delivered")
 	}
 	return podworkers.Result{Terminal: result.Terminal, Next: result.NextTry}, err
 }
@@ -76,100 +103,106 @@ func undone(r syncpod.Result) error {
 	return errors.Join(errs...)
 }
 
-func (s podSyncer) SyncTerminatingPod(ctx context.Context, w podworkers.Work, status *runtime.PodStatus) error {
-	pod := s.table.ofSource(w.Pod)
-	s.probes.Observe(pod, status, true)
-	t := syncpod.Termination{Pod: pod, Status: status, Deadline: w.Deadline}
-	if w.Report != nil {
-		t.Evicted = &syncpod.Rejection{Reason: w.Report.Reason, Message: w.Report.Message}
-		t.Disruption = w.Report.Disruption
-	}
-	err := s.syncer.SyncTerminatingPod(ctx, t)
-	s.noteStopped(w.UID, status, err)
-	return err
+// SyncTerminatingPod stops a pod by its deadline.
+func (j work) SyncTerminatingPod(ctx context.Context, w podworkers.Work, status *runtime.PodStatus) error {
+	w.Pod = j.loop.table.ofSource(w.Pod)
+	return j.stopped(w.UID, status, j.Worker.SyncTerminatingPod(ctx, w, status))
 }
 
-// noteStopped records which sandboxes of a pod are stopped when the pod has stopped.
-func (s podSyncer) noteStopped(uid types.UID, status *runtime.PodStatus, err error) {
+// SyncTerminatingRuntimePod stops a pod whose spec is unknown, or what still runs of a pod that has ended.
+func (j work) SyncTerminatingRuntimePod(ctx context.Context, w podworkers.Work, status *runtime.PodStatus) error {
+	return j.stopped(w.UID, status, j.Worker.SyncTerminatingRuntimePod(ctx, w, status))
+}
+
+// stopped records which sandboxes of a pod are stopped when the pod has stopped.
+func (j work) stopped(uid types.UID, status *runtime.PodStatus, err error) error {
 	if err != nil || status == nil {
-		return
+		return err
 	}
 	var ids []string
 	for _, sb := range status.Sandboxes {
 		ids = append(ids, sb.ID)
 	}
-	s.table.states.update(uid, func(state *podState) { state.sandboxesStopped = ids })
+	j.loop.states.update(uid, func(state *podState) { state.sandboxesStopped = ids })
+	return nil
 }
 
-func (s podSyncer) SyncTerminatingRuntimePod(ctx context.Context, w podworkers.Work, status *runtime.PodStatus) error {
-	keep := s.table.states.get(w.UID).phase == podworkers.Terminated
-	err := s.syncer.SyncTerminatingRuntimePod(ctx, syncpod.RuntimePod{
-		UID: w.UID, Name: w.RuntimePod.Name, Namespace: w.RuntimePod.Namespace, Status: status, Keep: keep,
-	})
-	s.noteStopped(w.UID, status, err)
-	return err
+// SyncTerminatedPod reports a pod a last time.
+func (j work) SyncTerminatedPod(ctx context.Context, w podworkers.Work, status *runtime.PodStatus) error {
+	w.Pod = j.loop.table.ofSource(w.Pod)
+	err := j.Worker.SyncTerminatedPod(ctx, w, status)
+	return errors.Join(err, j.loop.sink.repeat(ctx, w.Pod))
 }
 
-func (s podSyncer) SyncTerminatedPod(ctx context.Context, w podworkers.Work, status *runtime.PodStatus) error {
-	s.probes.Forget(w.UID)
-	pod := s.table.ofSource(w.Pod)
-	err := s.syncer.SyncTerminatedPod(ctx, pod, status)
-	return errors.Join(err, s.sink.repeat(ctx, pod))
-}
-
-func (s podSyncer) RemovePod(ctx context.Context, w podworkers.Work, status *runtime.PodStatus) error {
-	return s.remover.removePod(ctx, w, status)
-}
-
-// tracker keeps the state of each pod current, in the order of a pod's life.
-type tracker struct{ loop *Loop }
-
-var _ podworkers.Tracker = tracker{}
-
-func (t tracker) PodAdded(uid types.UID) {
-	t.loop.states.update(uid, func(s *podState) {
-		s.phase, s.worked, s.inspectedAt = podworkers.Syncing, new(atomic.Bool), time.Time{}
-	})
-}
-
-// WorkStarted persists the deadline of a pod that is being stopped. The call that stops it follows
-// when the runtime has reported the pod, and this agent may have ended by then.
-func (t tracker) WorkStarted(w podworkers.Work) {
-	l := t.loop
-	switch w.Type {
-	case podworkers.RemovePod:
-		l.states.removalBegan(w)
-	default:
-		l.states.worked(w.UID).Store(true)
-		l.states.update(w.UID, func(s *podState) { s.started(w, time.Now()) })
+// RemovePod removes everything of a pod from the node: first from the runtime, then directories, devices and cgroups,
+// and finally the records, by which the next agent finds the rest if this one is killed. With a remaining record, a new
+// pod with the UID would count as finished.
+func (j work) RemovePod(ctx context.Context, w podworkers.Work, status *runtime.PodStatus) error {
+	l := j.loop
+	l.config.Sync.Parts.Probes.Forget(w.UID)
+	if w.Pod != nil { // its work has ended: nothing depends on its status
+		if err := l.config.Store.Delete(ctx, w.UID); err != nil {
+			l.config.Log.Error(err, "the status of a pod is not deleted", "podUID", w.UID)
+		}
 	}
-	if w.Type == podworkers.SyncTerminatingPod {
-		record := l.syncer.SetDeadline(w.UID, w.Deadline)
-		l.children.Go(func() { record(context.Background()) })
+	if err := j.RemoveFromRuntime(ctx, status, l.states.get(w.UID).sandboxesStopped); err != nil {
+		return err
 	}
-	l.watcher.Hold(w.UID)
+	wanted := l.sources.wants(w.UID)
+	if !wanted && !l.sources.unwanted(w.UID) {
+		l.table.drop(w, true) // a source that has not delivered yet may want the pod with its records
+		return nil
+	}
+	unfinished, err := j.deleteRecords(ctx, w.UID)
+	if err != nil && (!wanted || unfinished) || ctx.Err() != nil {
+		return err // a new pod with the UID must not get a directory that is still being removed
+	}
+	if err != nil { // a new pod with the UID does not wait for the disk
+		l.config.Log.Error(err, "records of a pod are not deleted", "podUID", w.UID)
+	}
+	l.table.drop(w, false)
+	return nil
+}
+
+// deleteRecords deletes a pod's directory, its record and its status. The directory may be large:
+// after deletionTimeout the deletion is unfinished, other pods get the slot, and the next try
+// continues. The error does not say that: a part of the deletion may have its own timeouts.
+func (j work) deleteRecords(ctx context.Context, uid types.UID) (unfinished bool, err error) {
+	select {
+	case j.deletions <- struct{}{}:
+		defer func() { <-j.deletions }()
+	case <-ctx.Done():
+		return true, context.Cause(ctx)
+	}
+	ctx, cancel := context.WithTimeout(ctx, deletionTimeout)
+	defer cancel()
+	err = j.loop.syncer.Forget(ctx, uid)
+	if err == nil || ctx.Err() == nil {
+		err = errors.Join(err, j.loop.config.Store.Delete(ctx, uid))
+	}
+	return ctx.Err() != nil, err
 }
 
 // WorkEnded requests an inspection of the result, with or without events (kubernetes #137362). The next call uses that inspection,
 // which therefore starts after the end of this one, unless the last inspection of a stop suffices.
-func (t tracker) WorkEnded(w podworkers.Work, err error) {
+func (j work) WorkEnded(w podworkers.Work, err error) {
 	var acted bool
 	switch w.Type {
 	case podworkers.RemovePod:
-		t.loop.states.removalFailed(w.UID, err)
+		j.loop.states.updateKnown(w.UID, func(s *podState) { s.err, s.slowAt = err, time.Time{} })
 	default:
-		t.loop.states.update(w.UID, func(s *podState) { acted = s.ended(w, err, time.Now()) })
+		j.loop.states.update(w.UID, func(s *podState) { acted = s.ended(w, err, time.Now()) })
 	}
 	if w.Type == podworkers.SyncTerminatingRuntimePod {
 		acted = true // nothing else causes an inspection of the pod
 	}
-	t.loop.watcher.Release(w.UID, acted)
+	j.loop.watcher.Release(w.UID, acted)
 }
 
 // PhaseChanged makes housekeeping remove finished pods immediately. Two phases of a short life may be reported in
 // either order, so the later phase counts; the next life begins with PodAdded.
-func (t tracker) PhaseChanged(uid types.UID, _, to podworkers.Phase) {
-	l := t.loop
+func (j work) PhaseChanged(uid types.UID, _, to podworkers.Phase) {
+	l := j.loop
 	if to != podworkers.Forgotten {
 		l.states.update(uid, func(s *podState) { s.phase = max(s.phase, to) })
 	} else if l.sources.wants(uid) {

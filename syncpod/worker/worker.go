@@ -6,14 +6,14 @@
 // Syncer, and runs the workers. A Worker guarantees that RemovePod succeeds only when an inspection after the removal has
 // found nothing of the pod in the runtime, and the Syncer has forgotten the pod: then a new pod may have its UID.
 //
-// A Worker keeps only which pods have ended. Its methods may be called concurrently for different pods.
+// A Worker keeps nothing of a pod. Its methods may be called concurrently for different pods.
 package worker
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"sync"
+	"slices"
+	"time"
 
 	"google.golang.org/grpc"
 	"k8s.io/apimachinery/pkg/types"
@@ -56,9 +56,17 @@ type Sandboxes interface {
 // A Worker is a podworkers.Syncer. Create it with New.
 type Worker struct {
 	config Config
-	mu     sync.Mutex
-	ended  map[types.UID]bool
+	// removals are slots for removing pods from the runtime.
+	removals chan struct{}
 }
+
+const (
+	// parallelRemovals is the maximum number of pods that are removed from the runtime at a time.
+	parallelRemovals = 4
+	// removalTimeout limits one attempt to remove a pod from the runtime, so that other pods do not wait for it. A later
+	// attempt removes the rest.
+	removalTimeout = time.Minute
+)
 
 var _ podworkers.Syncer = (*Worker)(nil)
 
@@ -80,12 +88,11 @@ func New(c Config) (*Worker, error) {
 			*f = func(types.UID) {}
 		}
 	}
-	return &Worker{config: c, ended: map[types.UID]bool{}}, nil
+	return &Worker{config: c, removals: make(chan struct{}, parallelRemovals)}, nil
 }
 
 // SyncPod calls SyncPod of the Syncer.
 func (w *Worker) SyncPod(ctx context.Context, work podworkers.Work, status *runtime.PodStatus) (podworkers.Result, error) {
-	w.setEnded(work.UID, false)
 	w.config.Probes.Observe(work.Pod, status, false)
 	result, err := w.config.Syncer.SyncPod(ctx, work.Pod, status)
 	return podworkers.Result{Terminal: result.Terminal, Next: result.NextTry}, err
@@ -94,7 +101,7 @@ func (w *Worker) SyncPod(ctx context.Context, work podworkers.Work, status *runt
 // SyncTerminatingPod stops a pod by its deadline.
 func (w *Worker) SyncTerminatingPod(ctx context.Context, work podworkers.Work, status *runtime.PodStatus) error {
 	w.config.Probes.Observe(work.Pod, status, true)
-	t := syncpod.Termination{Pod: work.Pod, Status: status, GraceSeconds: work.GracePeriodSeconds, Deadline: work.Deadline}
+	t := syncpod.Termination{Pod: work.Pod, Status: status, Deadline: work.Deadline}
 	if work.Report != nil {
 		t.Evicted = &syncpod.Rejection{Reason: work.Report.Reason, Message: work.Report.Message}
 		t.Disruption = work.Report.Disruption
@@ -105,7 +112,7 @@ func (w *Worker) SyncTerminatingPod(ctx context.Context, work podworkers.Work, s
 // SyncTerminatingRuntimePod stops a pod whose spec is unknown, or what still runs of a pod that has ended.
 func (w *Worker) SyncTerminatingRuntimePod(ctx context.Context, work podworkers.Work, status *runtime.PodStatus) error {
 	return w.stopped(work.UID, w.config.Syncer.SyncTerminatingRuntimePod(ctx, syncpod.RuntimePod{
-		UID: work.UID, Name: work.RuntimePod.Name, Namespace: work.RuntimePod.Namespace, Status: status, Keep: w.hasEnded(work.UID),
+		UID: work.UID, Name: work.RuntimePod.Name, Namespace: work.RuntimePod.Namespace, Status: status, Keep: work.Keep,
 	}))
 }
 
@@ -120,7 +127,6 @@ func (w *Worker) stopped(uid types.UID, err error) error {
 // SyncTerminatedPod reports a pod a last time.
 func (w *Worker) SyncTerminatedPod(ctx context.Context, work podworkers.Work, status *runtime.PodStatus) error {
 	w.config.Probes.Forget(work.UID)
-	w.setEnded(work.UID, true)
 	defer w.config.Ended(work.UID)
 	return w.config.Syncer.SyncTerminatedPod(ctx, work.Pod, status)
 }
@@ -128,51 +134,45 @@ func (w *Worker) SyncTerminatedPod(ctx context.Context, work podworkers.Work, st
 // RemovePod removes a pod from the runtime, and then what the node keeps for it, its record last.
 func (w *Worker) RemovePod(ctx context.Context, work podworkers.Work, status *runtime.PodStatus) error {
 	w.config.Probes.Forget(work.UID)
-	if !status.Empty() {
-		if err := w.removeSandboxes(ctx, status); err != nil {
-			return fmt.Errorf("worker: pod %s: %w", work.UID, err)
-		}
+	if err := w.RemoveFromRuntime(ctx, status, nil); err != nil {
+		return fmt.Errorf("worker: %w", err)
 	}
 	if err := w.config.Syncer.Forget(ctx, work.UID); err != nil {
 		return err
 	}
-	w.setEnded(work.UID, false)
 	w.config.Removed(work.UID)
 	return nil
 }
 
-// errLeft means that a part of the pod is still in the runtime.
-var errLeft = errors.New("something of the pod is left in the runtime")
-
-// removeSandboxes stops and removes the sandboxes with their containers. It stops also those that are not ready: their network
-// may still exist (containerd #5768).
-func (w *Worker) removeSandboxes(ctx context.Context, status *runtime.PodStatus) error {
+// RemoveFromRuntime stops and removes the sandboxes of a pod with their containers. It fails unless a last inspection finds
+// that none is left. It stops also sandboxes that are not ready, because their network may still exist (containerd #5768), but
+// not those in stopped, which the caller has stopped. A pod may wait for the removal of others, and has a minute from then on.
+func (w *Worker) RemoveFromRuntime(ctx context.Context, status *runtime.PodStatus, stopped []string) error {
+	if status.Empty() {
+		return nil
+	}
+	select {
+	case w.removals <- struct{}{}:
+		defer func() { <-w.removals }()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	ctx, cancel := context.WithTimeout(ctx, removalTimeout)
+	defer cancel()
 	for _, sb := range status.Sandboxes {
-		if err := w.config.Sandboxes.Stop(ctx, sb.ID); err != nil {
-			return err
+		if !slices.Contains(stopped, sb.ID) {
+			if err := w.config.Sandboxes.Stop(ctx, sb.ID); err != nil {
+				return fmt.Errorf("stop sandbox %s of pod %s: %w", sb.ID, status.UID, cri.Withhold(err))
+			}
 		}
 		_, err := w.config.Runtime.RemovePodSandbox(ctx, &runtimeapi.RemovePodSandboxRequest{PodSandboxId: sb.ID})
-		if err := cri.IgnoreNotFound(err); err != nil {
-			return fmt.Errorf("remove sandbox %s: %w", sb.ID, err)
+		if err := cri.Withhold(cri.IgnoreNotFound(err)); err != nil { // no memory of the pod has its values any more
+			return fmt.Errorf("sandbox %s of pod %s: %w", sb.ID, status.UID, err)
 		}
 	}
 	left, err := w.config.Statuses.PodStatus(ctx, status.UID, nil)
 	if err == nil && !left.Empty() {
-		return errLeft
+		err = fmt.Errorf("pod %s: %d sandboxes and %d containers are left", left.UID, len(left.Sandboxes), len(left.Containers))
 	}
 	return err
-}
-
-func (w *Worker) setEnded(uid types.UID, ended bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if delete(w.ended, uid); ended {
-		w.ended[uid] = true
-	}
-}
-
-func (w *Worker) hasEnded(uid types.UID) bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.ended[uid]
 }
