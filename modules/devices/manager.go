@@ -3,6 +3,8 @@ package devices
 import (
 	"context"
 	"errors"
+	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -60,16 +62,40 @@ func (m *Manager) Run(ctx context.Context) error {
 
 // Allocate returns a container's allocation. The first call allocates the devices in the
 // container's limits; later calls return the same allocation, and wait some seconds while its
-// devices are unavailable.
+// devices are unavailable. An allocation of an earlier agent whose device nodes exist needs no plugin: what has run on the node
+// restarts while the plugin is away.
 func (m *Manager) Allocate(ctx context.Context, pod *v1.Pod, container *v1.Container) (device.Allocation, error) {
 	given, err := m.keeper.Allocate(ctx, pod, container)
 	if err != nil || len(given.Resources) == 0 {
 		return given, err
 	}
-	if err := m.await(ctx, func() error { return m.ledger.Ready(pod, container.Name) }); err != nil {
+	present := m.present(ctx, given)
+	if err := m.await(ctx, func() error { return m.ledger.Ready(pod, container.Name, present) }); err != nil {
 		return device.Allocation{}, err
 	}
 	return given, m.preStart(ctx, given.Resources)
+}
+
+// present reports whether the device nodes of an allocation exist, which has some. The runtime checks CDI devices. A plugin names
+// the paths, so the wait for a file system that hangs has an end.
+func (m *Manager) present(ctx context.Context, given device.Allocation) bool {
+	if len(given.Devices)+len(given.CDIDevices) == 0 {
+		return false // nothing shows that the devices exist
+	}
+	found := make(chan bool, 1)
+	go func() {
+		found <- !slices.ContainsFunc(given.Devices, func(d device.Device) bool {
+			_, err := os.Stat(d.HostPath)
+			return err != nil
+		})
+	}()
+	select {
+	case all := <-found:
+		return all
+	case <-time.After(m.waitTimeout):
+	case <-ctx.Done():
+	}
+	return false
 }
 
 // Choose allocates a container's devices if they are available at once. It does not call PreStartContainer.

@@ -203,6 +203,33 @@ func TestPodAfterARestartWaitsForItsPlugin(t *testing.T) {
 	r.given(pod, "app", card, "a")
 }
 
+// A container whose devices an earlier agent has allocated restarts while its plugin is away, as with a kubelet, if the device nodes
+// exist. Without them, or if the plugin reports them as unhealthy, it waits.
+func TestR1_RestartsWhileItsPluginIsAway(t *testing.T) {
+	r := newRig(t)
+	node := filepath.Join(t.TempDir(), "card-a")
+	must.Do(t, os.WriteFile(node, nil, 0o600))
+	p := r.plugin(card)
+	p.allocate = func([]string) (*pluginapi.AllocateResponse, error) {
+		return answering(&pluginapi.ContainerAllocateResponse{Devices: []*pluginapi.DeviceSpec{{HostPath: node, ContainerPath: "/dev/card", Permissions: "rw"}}}), nil
+	}
+	p.start("a")
+	r.counts(card, 1, 1)
+	pod := podOf("web", map[string]int64{card: 1})
+	before := r.given(pod, "app", card, "a")
+	p.server.Stop()
+	r.restart()
+	if again := r.given(pod, "app", card, "a"); !reflect.DeepEqual(again, before) {
+		t.Errorf("after the restart it has %+v, and had %+v", again, before)
+	}
+	must.Do(t, os.Remove(node))
+	r.refused(pod, "app", "the plugin of vendor.test/card has not registered yet")
+	must.Do(t, os.WriteFile(node, nil, 0o600))
+	p.again().start("a!")
+	r.counts(card, 1, 0)
+	r.refused(pod, "app", "is not healthy")
+}
+
 // While the list of resources cannot be written, none of their devices is allocated: the next agent would start
 // containers without them.
 func TestResourcesThatCannotBeWritten(t *testing.T) {

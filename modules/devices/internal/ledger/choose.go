@@ -125,12 +125,16 @@ func endsFirst(pod *v1.Pod, container string) bool {
 }
 
 // Ready returns why a container cannot be started with the devices it holds. It returns nil if all
-// were healthy in the last report from their plugins since the agent's start.
-func (l *Ledger) Ready(pod *v1.Pod, container string) error {
+// were healthy in the last report from their plugins since the agent's start. While a plugin has not reported, present
+// decides: it means that the devices are on the node.
+func (l *Ledger) Ready(pod *v1.Pod, container string, present bool) error {
 	held := l.pods[pod.UID][container]
 	for _, name := range slices.Sorted(maps.Keys(held)) {
 		r := l.resources[name]
 		if r == nil || !r.reported {
+			if present {
+				continue
+			}
 			return waitf("the plugin of %s has not registered yet, and container %q has its devices %v", name, container, held[name])
 		}
 		for _, id := range held[name] {

@@ -189,7 +189,8 @@ func TestRegister(t *testing.T) {
 	}
 }
 
-// After a restart of the agent a container waits for its plugin, even if it holds devices.
+// After a restart of the agent a container waits for its plugin, even if it holds devices, unless they are on the node. What a
+// plugin has reported counts in any case.
 func TestReady(t *testing.T) {
 	l, pod := New(5*time.Minute), podOf("u", "app:1")
 	l.Restore(card, []string{"a"}, start)
@@ -205,11 +206,15 @@ func TestReady(t *testing.T) {
 		{func() { l.Disconnect(card, start) }, "<nil>"}, // the last reported health counts
 	} {
 		step.change()
-		if err := l.Ready(pod, "app"); fmt.Sprint(err) != step.want || err != nil && !errors.Is(err, ErrWait) {
+		present := l.Ready(pod, "app", true)
+		if want := step.want; strings.Contains(want, "not registered") && present != nil || !strings.Contains(want, "not registered") && fmt.Sprint(present) != want {
+			t.Errorf("%v although the devices are on the node, and otherwise %s", present, want)
+		}
+		if err := l.Ready(pod, "app", false); fmt.Sprint(err) != step.want || err != nil && !errors.Is(err, ErrWait) {
 			t.Errorf("%v, want %s", err, step.want)
 		}
 	}
-	if err := l.Ready(pod, "other"); err != nil {
+	if err := l.Ready(pod, "other", false); err != nil {
 		t.Errorf("a container without devices: %v", err)
 	}
 }

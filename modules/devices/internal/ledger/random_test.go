@@ -174,7 +174,7 @@ func (n *node) start(t *testing.T, l *life) string {
 			n.Take(l.pod.UID, c.Name, Held{card: ids})
 			did += fmt.Sprint(" with ", ids)
 		}
-		if err := n.Ready(l.pod, c.Name); err != nil {
+		if err := n.Ready(l.pod, c.Name, false); err != nil {
 			if !errors.Is(err, ErrWait) {
 				t.Errorf("%s: %v", did, err)
 			}
