@@ -3,6 +3,7 @@
 package podfile
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -23,6 +24,9 @@ const (
 	maxSize = 4 << 20
 )
 
+// ErrDamaged means that a file will never be readable: it is too large, is no regular file, or has other contents than expected.
+var ErrDamaged = errors.New("the file is damaged")
+
 // Dir is a directory's path. It is created with the first file. Its methods may be called
 // concurrently for different pods. Errors name the pod.
 type Dir string
@@ -34,7 +38,22 @@ func (d Dir) Read(pod types.UID) ([]byte, error) {
 		return nil, err
 	}
 	text, err := read(string(d), filepath.Base(path))
+	if errors.Is(err, hostfs.ErrTooLarge) || errors.Is(err, hostfs.ErrNotRegular) {
+		err = fmt.Errorf("%w: %w", ErrDamaged, err)
+	}
 	return text, wrap(pod, err)
+}
+
+// ReadJSON decodes a pod's file into a value. After an error the value may be partly set.
+func (d Dir) ReadJSON(pod types.UID, into any) error {
+	text, err := d.Read(pod)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(text, into); err != nil {
+		return wrap(pod, fmt.Errorf("%w: %w", ErrDamaged, err))
+	}
+	return nil
 }
 
 func read(dir, name string) ([]byte, error) {
@@ -46,10 +65,18 @@ func read(dir, name string) ([]byte, error) {
 	return hostfs.Read(root, name, maxSize)
 }
 
-// Replace writes a pod's file. With sync, the file's content is on the disk when Replace returns, but possibly not its
-// name; see [Dir.Sync]. Replace rejects a text of more than 4 MiB, because Read would reject it. Calls for one pod must
-// not overlap.
-func (d Dir) Replace(pod types.UID, text []byte, sync bool) error {
+// ReplaceJSON writes a value as Replace does.
+func (d Dir) ReplaceJSON(pod types.UID, value any, lasting bool) error {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return wrap(pod, err)
+	}
+	return d.Replace(pod, text, lasting)
+}
+
+// Replace writes a pod's file. A lasting file is on the disk when Replace returns. Replace rejects a text of more than 4 MiB,
+// because Read would reject it. Calls for one pod must not overlap.
+func (d Dir) Replace(pod types.UID, text []byte, lasting bool) error {
 	path, err := d.path(pod)
 	if err != nil {
 		return err
@@ -57,7 +84,11 @@ func (d Dir) Replace(pod types.UID, text []byte, sync bool) error {
 	if len(text) > maxSize {
 		return wrap(pod, fmt.Errorf("it would have %d bytes, and %d is the most", len(text), maxSize))
 	}
-	return wrap(pod, d.replace(path, text, sync))
+	err = d.replace(path, text, lasting)
+	if err == nil && lasting {
+		err = hostfs.SyncDir(string(d))
+	}
+	return wrap(pod, err)
 }
 
 func (d Dir) replace(path string, text []byte, sync bool) error {
@@ -77,9 +108,6 @@ func (d Dir) replace(path string, text []byte, sync bool) error {
 	}
 	return err
 }
-
-// Sync returns when the names in the directory are on the disk.
-func (d Dir) Sync() error { return hostfs.SyncDir(string(d)) }
 
 // SetAside renames a pod's file to <UID>.json.damaged, for an administrator to examine. Afterwards the pod has no file.
 func (d Dir) SetAside(pod types.UID) error {

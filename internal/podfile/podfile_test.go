@@ -21,7 +21,7 @@ func TestFilesAreReplacedAndRemoved(t *testing.T) {
 	}
 	for _, text := range []string{"long text", "short"} {
 		for _, sync := range []bool{false, true} {
-			if err := errors.Join(dir.Replace("b", []byte(text), sync), dir.Sync()); err != nil {
+			if err := dir.Replace("b", []byte(text), sync); err != nil {
 				t.Fatal(err)
 			}
 			if got, err := dir.Read("b"); err != nil || string(got) != text {
@@ -131,5 +131,27 @@ func TestDirectoryInThePlaceOfAFile(t *testing.T) {
 	}
 	if info, err := os.Stat(filepath.Join(root, "a.json.damaged", "full")); err != nil || !info.IsDir() {
 		t.Errorf("%v, %v", info, err)
+	}
+}
+
+// A file that will never be readable is an error of its own, so that nothing waits for it.
+func TestDamagedFiles(t *testing.T) {
+	root := t.TempDir()
+	dir := podfile.Dir(root)
+	for uid, write := range map[string]func(path string) error{
+		"text":      func(path string) error { return os.WriteFile(path, []byte("text"), 0o600) },
+		"directory": func(path string) error { return os.Mkdir(path, 0o700) },
+		"huge":      func(path string) error { return os.WriteFile(path, make([]byte, 4<<20+1), 0o600) },
+	} {
+		if err := write(filepath.Join(root, uid+".json")); err != nil {
+			t.Fatal(err)
+		}
+		var into any
+		if err := dir.ReadJSON(types.UID(uid), &into); !errors.Is(err, podfile.ErrDamaged) {
+			t.Errorf("%s: %v", uid, err)
+		}
+	}
+	if err := dir.ReadJSON("none", new(any)); !errors.Is(err, fs.ErrNotExist) || errors.Is(err, podfile.ErrDamaged) {
+		t.Errorf("no file: %v", err)
 	}
 }

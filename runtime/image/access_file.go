@@ -3,7 +3,6 @@ package image
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -116,12 +115,9 @@ func (f accessFiles) read(dir podfile.Dir, of string, into any, about func() str
 	if dir == "" {
 		return false, nil
 	}
-	text, err := dir.Read(fileOf(of))
+	err = dir.ReadJSON(fileOf(of), into)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
-	}
-	if err == nil {
-		err = json.Unmarshal(text, into)
 	}
 	if err == nil && about() != of {
 		err = errors.New("it is about another one")
@@ -154,14 +150,7 @@ func (f accessFiles) save(dir podfile.Dir, of string, file any, empty bool) erro
 	if empty {
 		return dir.Remove(fileOf(of))
 	}
-	text, err := json.Marshal(file)
-	if err == nil {
-		err = dir.Replace(fileOf(of), text, true)
-	}
-	if err == nil {
-		err = dir.Sync()
-	}
-	if err != nil {
+	if err := dir.ReplaceJSON(fileOf(of), file, true); err != nil {
 		return fmt.Errorf("record of %s: %w", of, err)
 	}
 	return nil
@@ -188,7 +177,7 @@ func (f accessFiles) pulledImages() []types.UID {
 func (f accessFiles) pulledIDs() (ids []string) {
 	for _, name := range f.pulledImages() {
 		var file imageFile
-		if text, err := f.pulled.Read(name); err == nil && json.Unmarshal(text, &file) == nil && fileOf(file.Image) == name {
+		if f.pulled.ReadJSON(name, &file) == nil && fileOf(file.Image) == name {
 			ids = append(ids, file.Image)
 		}
 	}

@@ -2,7 +2,6 @@ package device
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -173,14 +172,14 @@ func (p *keptPod) load(files podfile.Dir, uid types.UID) error {
 	if p.read {
 		return nil
 	}
-	text, err := files.Read(uid)
+	var s stored
+	err := files.ReadJSON(uid, &s)
 	if errors.Is(err, fs.ErrNotExist) {
 		p.read, p.containers = true, map[string]Allocation{}
 		return nil
 	}
-	var s stored
 	if err == nil {
-		err = parse(text, &s)
+		err = s.check()
 	}
 	if err != nil {
 		return fmt.Errorf("what pod %s was given, below %s: %w", uid, files, err)
@@ -189,10 +188,7 @@ func (p *keptPod) load(files podfile.Dir, uid types.UID) error {
 	return nil
 }
 
-func parse(text []byte, s *stored) error {
-	if err := json.Unmarshal(text, s); err != nil {
-		return err
-	}
+func (s *stored) check() error {
 	if s.Version != stateVersion || s.Containers == nil {
 		return fmt.Errorf("the file has version %d, and this agent reads %d", s.Version, stateVersion)
 	}
@@ -207,13 +203,7 @@ func parse(text []byte, s *stored) error {
 // keep persists a container's allocation.
 func (p *keptPod) keep(files podfile.Dir, uid types.UID, container string, given Allocation) error {
 	p.containers[container] = given
-	text, err := json.Marshal(stored{Version: stateVersion, Containers: p.containers})
-	if err == nil {
-		err = files.Replace(uid, text, true)
-	}
-	if err == nil {
-		err = files.Sync()
-	}
+	err := files.ReplaceJSON(uid, stored{Version: stateVersion, Containers: p.containers}, true)
 	if err != nil {
 		delete(p.containers, container)
 	}

@@ -2,6 +2,7 @@ package device
 
 import (
 	"encoding/json"
+	"errors"
 	"reflect"
 	"testing"
 )
@@ -17,7 +18,7 @@ func FuzzKept(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		var s, again stored
-		if parse(text, &s) != nil {
+		if json.Unmarshal(text, &s) != nil || s.check() != nil {
 			return
 		}
 		for name, given := range s.Containers {
@@ -29,7 +30,7 @@ func FuzzKept(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := parse(once, &again); err != nil {
+		if err := errors.Join(json.Unmarshal(once, &again), again.check()); err != nil {
 			t.Fatalf("%s became %s: %v", text, once, err)
 		}
 		if twice, err := json.Marshal(again); err != nil || !reflect.DeepEqual(once, twice) {

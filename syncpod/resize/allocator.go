@@ -2,7 +2,6 @@ package resize
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -15,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/internal/podfile"
-	"github.com/podsync/podsync/runtime/hostfs"
 	"github.com/podsync/podsync/syncpod/podspec/resources"
 )
 
@@ -66,7 +64,7 @@ type entry struct {
 	reserved bool
 }
 
-// storedVersion is the version of the files' format. The first files had none.
+// storedVersion is the version of the files' format.
 const storedVersion = 1
 
 // stored is a file's content. A newer version's files are read too; only the fields with these names count.
@@ -247,20 +245,19 @@ func (a *Allocator) load() error {
 
 // read reads a pod's file. An invalid one is set aside, and counts as missing.
 func (a *Allocator) read(uid types.UID) (*entry, error) {
-	text, err := a.files.Read(uid)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil && !errors.Is(err, hostfs.ErrTooLarge) && !errors.Is(err, hostfs.ErrNotRegular) {
-		return nil, err
-	}
 	var s stored
-	if err == nil {
-		err = json.Unmarshal(text, &s)
+	err := a.files.ReadJSON(uid, &s)
+	if err == nil && s.Version < storedVersion {
+		err = fmt.Errorf("%w: it has no version", podfile.ErrDamaged)
 	}
-	if err != nil {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, nil
+	case errors.Is(err, podfile.ErrDamaged):
 		a.config.Log.Error(err, "The file with the allocation of a pod is damaged; the status of the pod is used instead", "podUID", uid, "version", s.Version)
 		return nil, a.files.SetAside(uid)
+	case err != nil:
+		return nil, err
 	}
 	return &entry{allocated: s.Containers, requests: s.Requests}, nil
 }
@@ -272,9 +269,5 @@ func (a *Allocator) save(uid types.UID, e *entry) error {
 	for _, name := range names() {
 		requests[name] = resources.Requested(allocated, name)
 	}
-	text, err := json.Marshal(stored{storedVersion, e.allocated.of(e.pod), requests})
-	if err != nil {
-		return err
-	}
-	return a.files.Replace(uid, text, true)
+	return a.files.ReplaceJSON(uid, stored{storedVersion, e.allocated.of(e.pod), requests}, true)
 }

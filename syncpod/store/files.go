@@ -72,7 +72,7 @@ func (s *Files) Load(ctx context.Context) ([]Status, error) {
 		case errors.Is(r.err, fs.ErrNotExist): // deleted in the meantime
 		case r.err != nil:
 			errs = append(errs, r.err)
-			lost = lost && isBroken(r.err)
+			lost = lost && errors.Is(r.err, podfile.ErrDamaged)
 		default:
 			all = append(all, r.status)
 		}
@@ -123,14 +123,6 @@ func (s *Files) know(uids []types.UID) {
 	s.listed = true
 }
 
-// brokenFile means that a file was read, and contains no status.
-type brokenFile struct{ error }
-
-func isBroken(err error) bool {
-	_, ok := errors.AsType[brokenFile](err)
-	return ok
-}
-
 func (s *Files) load(uid types.UID) (Status, error) {
 	p := s.lock(uid)
 	defer p.mu.Unlock()
@@ -166,10 +158,7 @@ func (s *Files) SetStatus(_ context.Context, stored Status) error {
 // write replaces a file. If lasting is set, the file is on the disk when write returns.
 func (s *Files) write(uid types.UID, text []byte, lasting bool) error {
 	defer s.turns.Take()()
-	if err := s.dir.Replace(uid, text, lasting); err != nil || !lasting {
-		return err
-	}
-	return s.dir.Sync()
+	return s.dir.Replace(uid, text, lasting)
 }
 
 // Delete removes a pod's file.
@@ -222,10 +211,10 @@ func (s *Files) read(uid types.UID, p *storedPod) (Status, error) {
 
 func parseStatus(text []byte, uid types.UID, stored *Status) error {
 	if err := stored.UnmarshalJSON(text); err != nil { // decoded in one pass, without a separate search for the end
-		return brokenFile{err}
+		return fmt.Errorf("%w: %w", podfile.ErrDamaged, err)
 	}
 	if stored.UID != uid {
-		return brokenFile{fmt.Errorf("it is that of %q", stored.UID)}
+		return fmt.Errorf("%w: it is that of %q", podfile.ErrDamaged, stored.UID)
 	}
 	return nil
 }

@@ -64,7 +64,7 @@ var rooms = []room{
 		"the limits of a cgroup follow from the pod; another package creates the cgroup"},
 	{"syncpod/cgroup/tree", []string{"internal/filetree", "internal/podfile", "runtime/cri", "syncpod/cgroup", "syncpod/podspec/qos"},
 		"it writes the limits of package podcgroup; the only call to the runtime returns its cgroup driver"},
-	{"syncpod/resize", []string{"internal/podfile", "runtime/hostfs", "syncpod/podref", "syncpod/podspec/qos", "syncpod/podspec/resources"},
+	{"syncpod/resize", []string{"internal/podfile", "syncpod/podref", "syncpod/podspec/qos", "syncpod/podspec/resources"},
 		"allocated resources follow from pods and the node, and are stored in files; no runtime is needed"},
 	{"syncpod/eviction", []string{"internal/podresources", "internal/quantities", "runtime", "syncpod/podspec/qos", "syncpod/podspec/resources"},
 		"the decision follows from a policy, readings and pods; other packages measure, and stop pods"},

@@ -194,7 +194,7 @@ func (t *Tree) mark(mount *os.Root, uid types.UID, at string) error {
 	if err == nil || !errors.Is(err, fs.ErrNotExist) || t.exists(mount, at) {
 		return ignoreNotExist(err)
 	}
-	return t.made.Replace(uid, []byte("{}\n"), false)
+	return t.made.ReplaceJSON(uid, struct{}{}, false)
 }
 
 // exists reports whether the cgroup exists in any of the trees.

@@ -2,7 +2,6 @@ package manager
 
 import (
 	"context"
-	"encoding/json"
 	"slices"
 	"time"
 
@@ -119,11 +118,7 @@ func (m *Manager) remember(e eviction.Eviction) {
 	if m.state == "" {
 		return
 	}
-	text, err := json.Marshal(record{e.Signal, e.GraceSeconds, e.Message, e.Disruption})
-	if err == nil {
-		err = m.state.Replace(e.Pod.UID, text, false)
-	}
-	if err != nil {
+	if err := m.state.ReplaceJSON(e.Pod.UID, record{e.Signal, e.GraceSeconds, e.Message, e.Disruption}, false); err != nil {
 		m.config.Log.Error(err, "an eviction is not remembered", "podUID", e.Pod.UID)
 	}
 }
@@ -182,11 +177,7 @@ func (m *Manager) restore() {
 	m.restored = true
 	for _, uid := range uids {
 		var r record
-		text, err := m.state.Read(uid)
-		if err == nil {
-			err = json.Unmarshal(text, &r)
-		}
-		if err != nil {
+		if err := m.state.ReadJSON(uid, &r); err != nil {
 			m.config.Log.Error(err, "an eviction of an earlier agent cannot be read", "podUID", uid)
 			m.forget(uid)
 			continue
