@@ -1,6 +1,7 @@
 package topology
 
 import (
+	"errors"
 	"fmt"
 
 	v1 "k8s.io/api/core/v1"
@@ -50,7 +51,11 @@ func (p Policy) Admit(pod *v1.Pod, providers ...Provider) (map[string]Hint, *Ref
 			}
 			affinities[c.Name] = best.Hint
 			for _, provider := range providers {
-				if err := provider.Allocate(pod, c, best.Hint); err != nil {
+				err := provider.Allocate(pod, c, best.Hint)
+				if own := (*Refusal)(nil); errors.As(err, &own) {
+					return nil, own
+				}
+				if err != nil {
 					return nil, &Refusal{Reason: ReasonUnexpected, Message: fmt.Sprintf("Allocate failed due to %v, which is unexpected", err), Container: c.Name}
 				}
 			}

@@ -52,6 +52,7 @@ import (
 	"github.com/podsync/podsync/syncpod/container"
 	"github.com/podsync/podsync/syncpod/container/env"
 	"github.com/podsync/podsync/syncpod/container/start"
+	"github.com/podsync/podsync/syncpod/cpu"
 	"github.com/podsync/podsync/syncpod/credentialprovider"
 	"github.com/podsync/podsync/syncpod/device"
 	"github.com/podsync/podsync/syncpod/eviction"
@@ -292,6 +293,11 @@ var functions = map[string]any{
 	"syncpod/status.Rejected":                   status.Rejected,
 	"syncpod/store.NewFiles":                    store.NewFiles,
 	"syncpod/timeline.New":                      timeline.New,
+	"syncpod/cpu.New":                           cpu.New,
+	"syncpod/cpu.ParseOptions":                  cpu.ParseOptions,
+	"syncpod/cpu.ParseSet":                      cpu.ParseSet,
+	"syncpod/cpu.Read":                          cpu.Read,
+	"syncpod/cpu.SetOf":                         cpu.SetOf,
 	"syncpod/topology.New":                      topology.New,
 	"syncpod/topology.MaskOf":                   topology.MaskOf,
 	"syncpod/userns.New":                        userns.New,

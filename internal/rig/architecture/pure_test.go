@@ -9,7 +9,7 @@ import (
 )
 
 // pure are the packages whose code decides or builds, and does nothing.
-var pure = []string{"actions", "backoff", "podworkers", "runtime", "runtime/foreign", "sandbox", "syncpod/container", "sandbox/run", "syncpod/status", "syncpod/cgroup", "syncpod/eviction", "syncpod/memory", "syncpod/lifecycle", "syncpod/podspec/qos", "syncpod/resize", "syncpod/shutdown", "syncpod/topology", "runtime/logs/rotate", "internal/jitter", "internal/linux"}
+var pure = []string{"actions", "backoff", "podworkers", "runtime", "runtime/foreign", "sandbox", "syncpod/container", "sandbox/run", "syncpod/status", "syncpod/cgroup", "syncpod/cpu", "syncpod/eviction", "syncpod/memory", "syncpod/lifecycle", "syncpod/podspec/qos", "syncpod/resize", "syncpod/shutdown", "syncpod/topology", "runtime/logs/rotate", "internal/jitter", "internal/linux"}
 
 // edges are the files of pure packages that carry out the decisions of the other files.
 var edges = map[string]string{
@@ -36,6 +36,7 @@ var edges = map[string]string{
 	"sandbox/handler.go":                 "reads the runtime handler of a class",
 	"sandbox/run/runner.go":              "runs sandboxes over CRI",
 	"sandbox/run/stop.go":                "stops and removes a sandbox over CRI",
+	"syncpod/cpu/sysfs.go":               "reads the machine from sysfs",
 	"syncpod/lifecycle/clear.go":         "stops the containers of a plan at once",
 	"syncpod/lifecycle/container.go":     "stops a container over CRI",
 	"syncpod/lifecycle/pod.go":           "stops the containers and the sandboxes of a pod",

@@ -25,6 +25,7 @@ func TestEveryRecordedCase(t *testing.T) {
 		"env":          {agree: 800},
 		"status":       {agree: 1481, deviate: 19, deviations: map[string]int{createdMayRun: 19}},
 		"status.rare":  {agree: 14},
+		"cpu":          {agree: 451, deviate: 49, deviations: map[string]int{takesTaken: 49}},
 		"topology":     {agree: 2000},
 	} {
 		t.Run(file, func(t *testing.T) {
@@ -191,6 +192,7 @@ func TestRunRefuses(t *testing.T) {
 		"resources: the line has no":   {"resources", write("resources.jsonl", `{}`)},
 		`"gone" is not one of [`:       {"resources", write("gone.jsonl", `{"name":"x","state":"gone","pod":{"spec":{"containers":[{}]}},"want":{}}`)},
 		"metadata.uid is empty":        {"cgroup", write("uid.jsonl", `{"name":"x","pod":{},"want":{}}`)},
+		"cpu: the line has no":         {"cpu", write("cpu.jsonl", `{"name":"x"}`)},
 		"topology: the line has no":    {"topology", write("topology.jsonl", `{"name":"x"}`)},
 		"the line has no name":         {"status", write("name.jsonl", `{}`)},
 		`"gone" is not one of`:         {"status", write("status.jsonl", `{"name":"s","sandboxes":[{"state":"gone"}]}`)},

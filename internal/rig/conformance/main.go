@@ -45,6 +45,7 @@ func kinds() map[string]check {
 		"actions":   checkActions,
 		"cgroup":    checkCgroup,
 		"config":    checkConfig,
+		"cpu":       checkCPU,
 		"env":       checkEnv,
 		"rank":      checkRank,
 		"resources": checkResources,
