@@ -38,6 +38,7 @@
 //	pods.go          the behaviour of pods
 //	acts.go          actions
 //	troubles.go      failures: each life draws some
+//	kept.go          what agents make on the node for pods: directories, cgroups, devices
 //	objects.go       API objects and registries that become unavailable; pulls.go images whose pull takes long
 //	trace.go         the history, for
 //	rules*.go        the rules

@@ -26,6 +26,8 @@ type objects struct {
 	// until is when the source is available again, and hangs whether it does not answer until then.
 	until time.Time
 	hangs bool
+	// plugin is when the plugin of the devices is unavailable.
+	plugin outage
 }
 
 var errUnavailable = errors.New("simulation: connection refused")
@@ -89,6 +91,9 @@ func (o *objects) sources() env.Sources {
 
 // need makes the containers of some pods need objects, one of which does not exist, and the registry at each start.
 func (o *objects) need(p *v1.Pod) bool {
+	if o.rng.IntN(100) < 30 {
+		p.Annotations[annotationDevices] = "some"
+	}
 	if o.rng.IntN(100) >= 40 {
 		return false
 	}
@@ -129,6 +134,19 @@ func (w *world) drawOutages() {
 			w.say("objects are unavailable for %v", d)
 			w.objects.fail(d)
 		})
+	}
+	o := w.owners[w.objects.rng.IntN(len(w.owners))]
+	for _, out := range []struct {
+		what string
+		*outage
+	}{
+		{"the plugin of devices", &w.objects.plugin}, {"unmounting", o.directories.stuck}, {"removal of cgroups", o.cgroups.stuck}, {"release of devices", o.devices.stuck},
+	} {
+		if w.objects.rng.IntN(2) == 0 {
+			continue
+		}
+		at, d := time.Duration(w.objects.rng.Int64N(int64(3*time.Minute))), time.Duration(w.objects.rng.Int64N(int64(time.Minute)))
+		w.after(at, func() { w.failFor(out.what, out.outage, d) })
 	}
 }
 

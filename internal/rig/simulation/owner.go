@@ -17,7 +17,6 @@ import (
 	"github.com/podsync/podsync/podworkers"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
-	"github.com/podsync/podsync/sandbox"
 	"github.com/podsync/podsync/syncpod"
 	nodeagent "github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/source"
@@ -32,12 +31,15 @@ type owner struct {
 	name  string
 	disk  *disk
 	agent *agent
+	// directories, cgroups and devices are what the agents have made for pods.
+	directories, cgroups, devices *kept
 	// wanted are the pods of each source, by UID.
 	wanted map[string]map[types.UID]*v1.Pod
 }
 
 func newOwner(name string) *owner {
 	o := &owner{name: name, disk: newDisk(), wanted: map[string]map[types.UID]*v1.Pod{}}
+	o.directories, o.cgroups, o.devices = newKept(new(outage)), newKept(new(outage)), newKept(new(outage))
 	for _, s := range sources {
 		o.wanted[s] = map[types.UID]*v1.Pod{}
 	}
@@ -74,8 +76,11 @@ func (w *world) start(o *owner) {
 		NoLogRotation: true, NoImageGC: true, NoEviction: true, NoOOMEvents: true,
 		Sync: syncpod.Config{
 			RuntimeName: "critest", Owner: cri.Owner{Name: o.name}, Sink: w.sink(), Objects: syncpod.Objects{Sources: w.objects.sources(), PullSecrets: &w.objects},
-			Parts:  syncpod.Parts{Logs: logs{o.disk}, Records: o.disk, Prepare: w},
-			Limits: syncpod.Limits{MaxParallelStarts: -1}, // turns depend on how busy the machine is
+			Parts: syncpod.Parts{
+				Logs: logs{o.disk}, Records: o.disk, Prepare: directories{o.directories, &w.volumes}, Clean: []syncpod.Cleaner{o.directories},
+			},
+			Extensions: syncpod.Extensions{Cgroups: cgroups{o.cgroups}, Devices: devices{o.devices, &w.objects.plugin}},
+			Limits:     syncpod.Limits{MaxParallelStarts: -1}, // turns depend on how busy the machine is
 		},
 		Store:   o.disk,
 		Workers: podworkers.Config{Observer: observer{trace: w.trace, agent: len(w.trace.agents)}},
@@ -153,11 +158,6 @@ func (w *world) deliver(o *owner, source string) {
 		o.agent.span.told[source] = time.Now()
 	}
 	w.check(o.agent.push[source].Set(pods...))
-}
-
-// PreparePod makes the volumes of pods, while it can.
-func (w *world) PreparePod(context.Context, *v1.Pod) (sandbox.Input, error) {
-	return sandbox.Input{}, w.volumes.err()
 }
 
 // sink takes statuses, while it can.

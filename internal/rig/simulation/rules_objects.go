@@ -37,12 +37,12 @@ func (tr *trace) restartsInTheDark(v *verdict) {
 	}
 }
 
-// nothingStays checks that nothing of removed pods is on a disk. It leaves out the pods whose record no agent could write: the
+// nothingStays checks that nothing of removed pods is on the node. It leaves out the pods whose record no agent could write: the
 // next agent takes a directory that no record names for that of another agent.
 func (tr *trace) nothingStays(v *verdict) {
 	for _, uid := range tr.uids() {
 		if known := tr.pods[uid]; !known.removed.IsZero() && !tr.unrecorded[uid] {
-			v.want(!slices.Contains(tr.logged, uid), "%s: its logs are left", uid)
+			v.want(len(tr.left[uid]) == 0, "%s: left are %s", uid, strings.Join(tr.left[uid], ", "))
 		}
 	}
 }

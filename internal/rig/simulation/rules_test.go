@@ -218,7 +218,7 @@ func TestRulesNotice(t *testing.T) {
 			two(tr)
 			tr.instances["a"].Ended, tr.instances["b"].Started, tr.pods["u"].hooked, tr.end = at(900), at(1100), true, at(2000)
 		}},
-		{"R5", "logs are left", func(tr *trace) { tr.pods["u"].removed = at(1); tr.logged = []types.UID{"u"} }},
+		{"R5", "logs are left", func(tr *trace) { tr.pods["u"].removed = at(1); tr.keep("logs", []types.UID{"u"}) }},
 		{"C2", "an attempt comes again", func(tr *trace) {
 			tr.calls = critest.Journal{call(critest.CreateContainer, 1, unchanged), call(critest.CreateContainer, 2, func(c *critest.Call) { c.ContainerID = "b" })}
 		}},
@@ -480,7 +480,8 @@ func TestNeverRunsButFailedToStart(t *testing.T) {
 func TestLogsOfAPodWithoutARecord(t *testing.T) {
 	for _, whole := range []bool{false, true} {
 		tr := one()
-		tr.pods["u"].removed, tr.logged = at(1), []types.UID{"u"}
+		tr.pods["u"].removed = at(1)
+		tr.keep("logs", []types.UID{"u"})
 		tr.loseRecord("u", whole)
 		broken := slices.ContainsFunc(tr.result(0, false).Broken, func(b string) bool { return strings.HasPrefix(b, "R5") })
 		if broken == whole {

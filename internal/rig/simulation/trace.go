@@ -36,8 +36,8 @@ type trace struct {
 	sandboxes  []*runtimeapi.PodSandbox
 	containers []*runtimeapi.Container
 	remembered []types.UID
-	// logged are the pods that have logs at the end.
-	logged []types.UID
+	// left is what of pods is on the node at the end.
+	left map[types.UID][]string
 	// dark is when the source of objects became unavailable for the rest of the life, zero if it did not.
 	dark time.Time
 	// slow is when a pull began that takes slowPull, by the pod.
@@ -171,7 +171,14 @@ func (tr *trace) called(all critest.Journal) {
 
 func newTrace() *trace {
 	return &trace{instances: map[string]*instance{}, pods: map[types.UID]*podSpan{}, met: map[string]int{}, quotas: map[string]int64{},
-		shown: map[string]time.Time{}, timeouts: map[int]int64{}, recordsLost: map[types.UID][]time.Time{}, unrecorded: map[types.UID]bool{}, pruned: map[types.UID]int{}, stubborn: map[string]bool{}, slow: map[types.UID]time.Time{}}
+		shown: map[string]time.Time{}, timeouts: map[int]int64{}, recordsLost: map[types.UID][]time.Time{}, unrecorded: map[types.UID]bool{}, pruned: map[types.UID]int{}, stubborn: map[string]bool{}, slow: map[types.UID]time.Time{}, left: map[types.UID][]string{}}
+}
+
+// keep notes what is left of pods.
+func (tr *trace) keep(what string, pods []types.UID) {
+	for _, uid := range pods {
+		tr.left[uid] = append(tr.left[uid], what)
+	}
 }
 
 // observer is the trace's ear at one agent.

@@ -134,7 +134,10 @@ func (o *outage) err() error {
 }
 
 func (w *world) fail(what string, o *outage) {
-	d := w.upTo(30 * time.Second)
+	w.failFor(what, o, w.upTo(30*time.Second))
+}
+
+func (w *world) failFor(what string, o *outage, d time.Duration) {
 	w.say("%s fails for %v", what, d)
 	o.set(time.Now().Add(d))
 }

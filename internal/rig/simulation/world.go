@@ -159,7 +159,10 @@ func (w *world) settle() {
 			w.trace.health = append(w.trace.health, o.name+": "+health.String())
 		}
 		w.trace.remembered = append(w.trace.remembered, o.disk.remembered()...)
-		w.trace.logged = append(w.trace.logged, o.disk.logged()...)
+		w.trace.keep("logs", o.disk.logged())
+		w.trace.keep("directory", o.directories.all())
+		w.trace.keep("cgroup", o.cgroups.all())
+		w.trace.keep("devices", o.devices.all())
 	}
 	w.takeStock()
 	for _, o := range w.owners {
