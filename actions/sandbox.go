@@ -85,9 +85,8 @@ func (d *decision) nothingThere() bool {
 	return d.Status == nil || len(d.Status.Sandboxes) == 0 && len(d.Status.Containers) == 0
 }
 
-// ranItsOnce reports whether a pod with restart policy Never has already run. A container that was
-// created and never started has not run (kubernetes #118321, #123839); the kubelet counts it as
-// run, and such a pod waits forever. If the status is complete, the pod has run when a regular
+// ranItsOnce reports whether a pod with restart policy Never has already run. A kubelet counts a container that
+// was never started as run, and such a pod waits forever. If the status is complete, the pod has run when a regular
 // container has run or an init container has failed, even if the runtime has no sandbox for the pod
 // any more (kubernetes #51142). Otherwise any container that has run in a sandbox counts, including
 // init containers and sidecars, as in a kubelet. A deleted pod never starts over.
@@ -101,7 +100,7 @@ func (d *decision) ranItsOnce() bool {
 		return false
 	}
 	for i := range d.Status.Containers {
-		if d.Status.Containers[i].State != runtime.ContainerCreated {
+		if d.Status.Containers[i].HasRun() {
 			return true
 		}
 	}
@@ -111,7 +110,7 @@ func (d *decision) ranItsOnce() bool {
 // hasBegun reports whether a regular container has run in any sandbox.
 func (d *decision) hasBegun() bool {
 	for i := range d.Pod.Spec.Containers {
-		if c := d.current(regularRef(d.Pod, i)); c != nil && c.State != runtime.ContainerCreated {
+		if d.current(regularRef(d.Pod, i)).HasRun() {
 			return true
 		}
 	}

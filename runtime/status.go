@@ -107,6 +107,10 @@ type ContainerUser struct {
 	Groups []int64 `json:"groups,omitempty"`
 }
 
+// HasRun reports whether a container was started. A container that was created and never started has not run (kubernetes #118321,
+// #123839), and neither has a nil one.
+func (c *ContainerStatus) HasRun() bool { return c != nil && c.State != ContainerCreated }
+
 // Latest returns the current container with that name, nil if there is none. It is the container
 // with the highest attempt; between equal attempts, the running one, and otherwise the first
 // listed.

@@ -92,7 +92,7 @@ func (u *Usage) ephemeral(pod *v1.Pod) (total uint64, unmeasurable string) {
 		add(u.Containers[i].Logs, "the logs of container "+u.Containers[i].Name)
 	}
 	for i := range pod.Spec.Volumes {
-		if v := &pod.Spec.Volumes[i]; isLocal(v) {
+		if v := &pod.Spec.Volumes[i]; OnDisk(v) {
 			add(u.volume(v.Name), fmt.Sprintf("volume %q", v.Name))
 		}
 	}

@@ -91,7 +91,7 @@ func (u *Usage) local(pod *v1.Pod, name v1.ResourceName) *uint64 {
 	var total uint64
 	for i := range pod.Spec.Volumes {
 		v := &pod.Spec.Volumes[i]
-		if isLocal(v) || v.HostPath != nil {
+		if OnDisk(v) || v.HostPath != nil {
 			total = plus(total, u.volume(v.Name).of(name))
 		}
 	}
@@ -107,8 +107,8 @@ func (u *Usage) volume(name string) DiskUsage {
 	return DiskUsage{}
 }
 
-// isLocal reports whether a volume is what the pod has on the node's disk.
-func isLocal(v *v1.Volume) bool {
+// OnDisk reports whether a volume's files are the pod's own, on the node's disk.
+func OnDisk(v *v1.Volume) bool {
 	return v.GitRepo != nil || v.ConfigMap != nil || v.EmptyDir != nil && v.EmptyDir.Medium == v1.StorageMediumDefault
 }
 

@@ -223,7 +223,7 @@ func (c Containers) WithStarts(status *runtime.PodStatus) *runtime.PodStatus {
 func (c *Containers) NoteRestarts(restarts []runtime.ContainerID, status *runtime.PodStatus) (news bool) {
 	for _, known := range *c {
 		latest := status.Latest(known.name)
-		if latest == nil || latest.State == runtime.ContainerCreated {
+		if !latest.HasRun() {
 			continue
 		}
 		if latest.ID.ID != known.restarting || latest.State == runtime.ContainerRunning && !slices.Contains(restarts, latest.ID) {

@@ -199,7 +199,7 @@ func (v *view) hadItsRun() bool {
 		return false
 	}
 	for i := range v.Pod.Spec.Containers {
-		if c := currentOf(v.Status, v.Pod.Spec.Containers[i].Name); c != nil && c.State != runtime.ContainerCreated {
+		if currentOf(v.Status, v.Pod.Spec.Containers[i].Name).HasRun() {
 			return true
 		}
 	}

@@ -29,6 +29,8 @@ var homes = []home{
 	{"what a pod requests fits on the node", "syncpod/podspec/resources/fits.go", regexp.MustCompile(`Node didn't have enough resource`)},
 	{"large structs are sorted by pointers", "internal/order/order.go", regexp.MustCompile(`(sorted|pointers)\[i\] = &`)},
 	{"the conditions of a status that a node decides", "syncpod/status/conditions.go", regexp.MustCompile(`v1\.ContainersReady\b.*v1\.PodScheduled\b|v1\.PodScheduled\b.*v1\.ContainersReady\b`)},
+	{"a container has run", "runtime/status.go", regexp.MustCompile(`\bc != nil && c\.State != (runtime\.)?ContainerCreated`)},
+	{"a volume's files are the pod's own, on the node's disk", "syncpod/eviction/usage.go", regexp.MustCompile(`EmptyDir\.Medium == v1\.StorageMediumDefault`)},
 	{"an init container is a sidecar", "runtime/pod.go", regexp.MustCompile(`[!=]= *v1\.ContainerRestartPolicyAlways`)},
 }
 

@@ -323,11 +323,10 @@ func (m *measurer) complete(pod *v1.Pod, u *eviction.Usage) *eviction.Usage {
 
 // directoryOf returns the directory of a kind of volume on the node's disk, "" for other kinds.
 func directoryOf(v *v1.Volume) string {
-	switch {
-	case v.EmptyDir != nil && v.EmptyDir.Medium == v1.StorageMediumDefault, v.ConfigMap != nil:
-		return volume.Directory(v)
+	if !eviction.OnDisk(v) {
+		return ""
 	}
-	return ""
+	return volume.Directory(v)
 }
 
 // errTooMany means that a tree was not counted completely.

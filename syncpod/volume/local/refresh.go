@@ -8,6 +8,8 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+
+	"github.com/podsync/podsync/syncpod/volume"
 )
 
 const (
@@ -116,7 +118,8 @@ func countFileVolumes(pod *v1.Pod) (n int) {
 
 // isOfFiles reports whether the volume has only files that this package writes.
 func isOfFiles(vol *v1.Volume) bool {
-	return vol.ConfigMap != nil || vol.Secret != nil || vol.DownwardAPI != nil || vol.Projected != nil
+	dir := volume.Directory(vol)
+	return dir != "" && dir != volume.DirEmptyDir
 }
 
 // sooner returns the earlier time; zero means never.
