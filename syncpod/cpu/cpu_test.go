@@ -351,3 +351,18 @@ func BenchmarkAllocate(b *testing.B) {
 		})
 	}
 }
+
+// Two nodes are fewer than a request of this size needs on average, so their CPUs are packed, and not distributed.
+func TestDistributeInsideAnAffinity(t *testing.T) {
+	var m cpu.Topology
+	for core, node := range []int{0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 2, 3} {
+		for thread := range 2 {
+			m.CPUs = append(m.CPUs, cpu.CPU{ID: 2*core + thread, Core: core, Cache: node, Node: node, Socket: node})
+		}
+	}
+	a := allocator(t, cpu.Config{Topology: m, Options: cpu.Options{DistributeAcrossNUMA: true}})
+	pod := guaranteed("p", "a 18")
+	if got, err := a.Allocate(cpu.State{}, pod, &pod.Spec.Containers[0], topology.Hint{Nodes: 3}); err != nil || got.String() != "0-17" {
+		t.Errorf("%s, %v", got, err)
+	}
+}

@@ -15,7 +15,7 @@ func (l *layout) distribute(free Set, n, chunk int, o Options) Set {
 	t := &taker{layout: l, free: free, need: n}
 	order := t.nodeOrder()
 	perNode := (l.all.Len()/chunk-1)/len(l.nodes) + 1
-	for k := min((n/chunk-1)/perNode+1, len(order)); k <= min(len(order), n/chunk); k++ {
+	for k := (n/chunk-1)/perNode + 1; k <= min(len(order), n/chunk); k++ {
 		if s, ok := t.split(order, k, chunk); ok {
 			return l.takeSplit(free, n, chunk, s, o)
 		}
