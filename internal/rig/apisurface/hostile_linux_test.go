@@ -62,6 +62,7 @@ import (
 	"github.com/podsync/podsync/syncpod/loop"
 	"github.com/podsync/podsync/syncpod/memory"
 	"github.com/podsync/podsync/syncpod/memory/keeper"
+	"github.com/podsync/podsync/syncpod/numamemory"
 	"github.com/podsync/podsync/syncpod/oom"
 	"github.com/podsync/podsync/syncpod/page"
 	"github.com/podsync/podsync/syncpod/poddir"
@@ -254,6 +255,7 @@ var functions = map[string]any{
 	"syncpod/podspec.ParseQuantity":             podspec.ParseQuantity,
 	"syncpod/podspec.References":                podspec.References,
 	"syncpod/podspec.Static":                    podspec.Static,
+	"syncpod/numamemory.New":                    numamemory.New,
 	"syncpod/podspec.Validate":                  podspec.Validate,
 	"syncpod/podspec.ValidateAdmitted":          podspec.ValidateAdmitted,
 	"syncpod/podspec.ValidateQuantities":        podspec.ValidateQuantities,

@@ -95,6 +95,7 @@ var rooms = []room{
 	{"syncpod/shutdown", []string{"runtime"}, "the order follows from the pods and a policy; another package stops them"},
 	{"syncpod/cpu", []string{"runtime", "syncpod/podspec/qos", "syncpod/topology"},
 		"the CPUs of a container follow from the machine, a policy, the pod and the CPUs of other containers"},
+	{"syncpod/numamemory", []string{"runtime", "syncpod/podspec/qos", "syncpod/topology"}, "which memory a container gets follows from the pod, the machine and the hint"},
 	{"syncpod/topology", nil, "which NUMA nodes a container gets follows from hints, a policy and the machine"},
 	{"syncpod/source", []string{"internal/lastknown", "internal/quantities", "internal/utf", "runtime", "runtime/foreign", "runtime/hostfs", "sandbox", "syncpod/container/env", "syncpod/podspec", "syncpod/volume"},
 		"a source works without the code that keeps its pods running"},
@@ -176,7 +177,7 @@ var bans = []ban{
 		because: "an embedder chooses its own client and version of Kubernetes; client-go's types implement the small interfaces here",
 	},
 	{
-		in: []string{"actions/...", "backoff", "podworkers/...", "runtime", "runtime/hostfs/...", "syncpod/cgroup", "syncpod/container/env", "syncpod/cpu", "syncpod/device", "syncpod/eviction",
+		in: []string{"actions/...", "backoff", "podworkers/...", "runtime", "runtime/hostfs/...", "syncpod/cgroup", "syncpod/container/env", "syncpod/cpu", "syncpod/device", "syncpod/eviction", "syncpod/numamemory",
 			"syncpod/podref", "syncpod/podspec/...", "syncpod/shutdown", "syncpod/status/...", "syncpod/store", "syncpod/topology", "syncpod/volume"}, throughout: true,
 		forbids: []string{"google.golang.org/grpc/...", "k8s.io/cri-api/..."},
 		because: "decisions can be run, printed and tested without a runtime",
@@ -187,7 +188,7 @@ var bans = []ban{
 		because: "back-off is useful outside Kubernetes, so it needs the standard library only",
 	},
 	{
-		in:      []string{"actions/...", "backoff", "runtime", "syncpod/container", "syncpod/container/env", "syncpod/status/...", "syncpod/eviction", "syncpod/cgroup", "syncpod/cpu", "syncpod/podspec/...", "syncpod/topology", "internal/jitter", "internal/linux", "internal/quantities", "runtime/hostfs"},
+		in:      []string{"actions/...", "backoff", "runtime", "syncpod/container", "syncpod/container/env", "syncpod/status/...", "syncpod/eviction", "syncpod/cgroup", "syncpod/cpu", "syncpod/podspec/...", "syncpod/numamemory", "syncpod/topology", "internal/jitter", "internal/linux", "internal/quantities", "runtime/hostfs"},
 		forbids: []string{"google.golang.org/grpc/...", "github.com/go-logr/...", "os/exec", "net/http/..."},
 		because: "decisions and configurations are values: their computation makes no call and logs nothing",
 	},

@@ -9,7 +9,7 @@ import (
 )
 
 // pure are the packages whose code decides or builds, and does nothing.
-var pure = []string{"actions", "backoff", "podworkers", "runtime", "runtime/foreign", "sandbox", "syncpod/container", "sandbox/run", "syncpod/status", "syncpod/cgroup", "syncpod/cpu", "syncpod/eviction", "syncpod/memory", "syncpod/lifecycle", "syncpod/podspec/qos", "syncpod/resize", "syncpod/shutdown", "syncpod/topology", "runtime/logs/rotate", "internal/jitter", "internal/linux"}
+var pure = []string{"actions", "backoff", "podworkers", "runtime", "runtime/foreign", "sandbox", "syncpod/container", "sandbox/run", "syncpod/status", "syncpod/cgroup", "syncpod/cpu", "syncpod/eviction", "syncpod/memory", "syncpod/lifecycle", "syncpod/podspec/qos", "syncpod/resize", "syncpod/numamemory", "syncpod/shutdown", "syncpod/topology", "runtime/logs/rotate", "internal/jitter", "internal/linux"}
 
 // edges are the files of pure packages that carry out the decisions of the other files.
 var edges = map[string]string{

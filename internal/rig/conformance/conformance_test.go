@@ -27,6 +27,7 @@ func TestEveryRecordedCase(t *testing.T) {
 		"status.rare":  {agree: 14},
 		"cpu":          {agree: 451, deviate: 49, deviations: map[string]int{takesTaken: 49}},
 		"topology":     {agree: 2000},
+		"numamemory":   {agree: 230, deviate: 5, deviations: map[string]int{groupServesAlone: 5}},
 	} {
 		t.Run(file, func(t *testing.T) {
 			var out bytes.Buffer
@@ -82,7 +83,7 @@ func TestDeviationsAreDocumented(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, rule := range []string{neverRan, promptSuccessor, newPlace, answeredKill, graceNotRaised, runtimePodStops, createdMayRun, nilIsEmpty, sidecarPorts} {
+	for _, rule := range []string{neverRan, promptSuccessor, newPlace, answeredKill, graceNotRaised, runtimePodStops, createdMayRun, nilIsEmpty, sidecarPorts, groupServesAlone} {
 		if !strings.Contains(string(parity), rule) {
 			t.Errorf("docs/PARITY.md does not name %q", rule)
 		}
@@ -132,6 +133,12 @@ func TestChecksNoticeWrongRecords(t *testing.T) {
 		{"rank", `"imagefs":["u1","u2","u3"`, `"imagefs":["u2","u1","u3"`, ".imagefs"},
 		{"rank", `"nodefsBesideImagefs":["u1","u2","u3"`, `"nodefsBesideImagefs":["u2","u1","u3"`, ".nodefsBesideImagefs"},
 		{"topology", `"want":[{"hint":{"nodes":1}`, `"want":[{"hint":{"nodes":2}`, "got {{0 false} true}"},
+		{"numamemory", `"cells":1,`, `"cells":2,`, ".cells"},
+		{"numamemory", `"reason":"UnexpectedAdmissionError"`, `"reason":"TopologyAffinityError"`, ".reason"},
+		{"numamemory", `failed to find NUMA nodes`, `failed`, ".error"},
+		{"numamemory", `"hints":[{"memory":[{"nodes":1`, `"hints":[{"memory":[{"nodes":2`, ".hints"},
+		{"numamemory", `"affinity":{"c0":{"nodes":1`, `"affinity":{"c0":{"nodes":2`, ".affinity"},
+		{"numamemory", `"type":"memory","size":5`, `"type":"memory","size":4`, ".blocks"},
 		{"topology", `"admit":false`, `"admit":true`, "want [{"},
 		{"status", `"want":{"phase":"Running"`, `"want":{"phase":"Pending"`, ".phase"},
 		{"status", `"want":{"phase":"Failed"`, `"want":{"phase":"Succeeded"`, ".phase"},
@@ -193,6 +200,8 @@ func TestRunRefuses(t *testing.T) {
 		`"gone" is not one of [`:       {"resources", write("gone.jsonl", `{"name":"x","state":"gone","pod":{"spec":{"containers":[{}]}},"want":{}}`)},
 		"metadata.uid is empty":        {"cgroup", write("uid.jsonl", `{"name":"x","pod":{},"want":{}}`)},
 		"cpu: the line has no":         {"cpu", write("cpu.jsonl", `{"name":"x"}`)},
+		"numamemory: the line has no":  {"numamemory", write("numamemory.jsonl", `{"name":"x"}`)},
+		`"sit" is not one of admit`:    {"numamemory", write("sit.jsonl", `{"name":"x","case":{"machine":{"nodes":[0]},"nodes":[{"memory":2,"reserved":{"memory":1}}],"initial":[{"cells":1,"memory":{"memory":[1,0,1]}}],"steps":[{"op":"sit"}]}}`)},
 		"topology: the line has no":    {"topology", write("topology.jsonl", `{"name":"x"}`)},
 		"the line has no name":         {"status", write("name.jsonl", `{}`)},
 		`"gone" is not one of`:         {"status", write("status.jsonl", `{"name":"s","sandboxes":[{"state":"gone"}]}`)},

@@ -42,16 +42,17 @@ type check func(line []byte) (outcome, error)
 // kinds are the kinds of recorded cases, by the name given on the command line.
 func kinds() map[string]check {
 	return map[string]check{
-		"actions":   checkActions,
-		"cgroup":    checkCgroup,
-		"config":    checkConfig,
-		"cpu":       checkCPU,
-		"env":       checkEnv,
-		"rank":      checkRank,
-		"resources": checkResources,
-		"status":    checkStatus,
-		"topology":  checkTopology,
-		"workers":   checkWorkers,
+		"actions":    checkActions,
+		"cgroup":     checkCgroup,
+		"config":     checkConfig,
+		"cpu":        checkCPU,
+		"env":        checkEnv,
+		"numamemory": checkMemory,
+		"rank":       checkRank,
+		"resources":  checkResources,
+		"status":     checkStatus,
+		"topology":   checkTopology,
+		"workers":    checkWorkers,
 	}
 }
 

@@ -155,6 +155,10 @@ func (c *memoryRecord) randomPod(r *rand.Rand, i int) *v1.Pod {
 	slices.Sort(sizes)
 	uid := fmt.Sprintf("p%d", i)
 	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: uid, UID: types.UID(uid)}}
+	if oneIn(r, 40) {
+		pod.Spec.Resources = &v1.ResourceRequirements{Limits: v1.ResourceList{v1.ResourceCPU: quantity(4), v1.ResourceMemory: quantity(4 * gi)}}
+		pod.Spec.Resources.Requests = pod.Spec.Resources.Limits
+	}
 	unit := pick[uint64](r, gi/4, gi/2, gi/2, gi)
 	always := v1.ContainerRestartPolicyAlways
 	for j := range r.IntN(3) * r.IntN(2) {
@@ -325,14 +329,14 @@ func (m *managers) run(c *memoryRecord, s *step) {
 
 func (m *managers) admit(s *step) {
 	m.device.step, m.listener.step = s, s
+	if !slices.ContainsFunc(m.active, func(p *v1.Pod) bool { return p.UID == s.Pod.UID }) {
+		m.active = append(m.active, s.Pod) // as in a kubelet, which lists it before its admission
+	}
 	result := m.topology.Admit(&lifecycle.PodAdmitAttributes{Pod: s.Pod, OtherPods: m.active, Operation: lifecycle.AddOperation})
 	s.Reason, s.Error = result.Reason, result.Message
 	if !result.Admit {
 		m.active = slices.DeleteFunc(m.active, func(p *v1.Pod) bool { return p.UID == s.Pod.UID })
 		return
-	}
-	if !slices.ContainsFunc(m.active, func(p *v1.Pod) bool { return p.UID == s.Pod.UID }) {
-		m.active = append(m.active, s.Pod)
 	}
 	s.Affinity, s.Blocks = map[string]hint{}, map[string][]block{}
 	for _, k := range slices.Concat(s.Pod.Spec.InitContainers, s.Pod.Spec.Containers) {
@@ -402,6 +406,13 @@ func memoryCase(r *rand.Rand) (any, error) {
 				all := slices.Concat(p.Spec.InitContainers, p.Spec.Containers)
 				s = &step{Op: "start", UID: string(p.UID), Container: all[r.IntN(len(all))].Name}
 			}
+		}
+		if s.Op == "admit" && slices.Contains(m.active, s.Pod) { // after a restart
+			next, err := c.managers(dir)
+			if err != nil {
+				break // a kubelet does not start if it cannot explain its checkpoint
+			}
+			m, next.active = next, m.active
 		}
 		m.run(c, s)
 		c.Steps = append(c.Steps, s)
