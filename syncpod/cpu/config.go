@@ -103,7 +103,7 @@ func New(c Config) (*Allocator, error) {
 	a := &Allocator{policy: Static, options: c.Options, layout: l, reserved: c.Reserved}
 	switch {
 	case !l.all.Contains(c.Reserved):
-		return nil, fmt.Errorf("Reserved: %s are not all CPUs of the machine, %s", c.Reserved, l.all)
+		return nil, fmt.Errorf("field Reserved: not all of the CPUs %s are in the machine, which has %s", c.Reserved, l.all)
 	case c.ReservedCount < 0, c.ReservedCount > l.all.Len(), c.ReservedCount != 0 && !c.Reserved.IsEmpty() && c.ReservedCount != c.Reserved.Len():
 		return nil, fmt.Errorf("ReservedCount: %d, with %d reserved CPUs of %d", c.ReservedCount, c.Reserved.Len(), l.all.Len())
 	case c.Reserved.IsEmpty():
