@@ -237,7 +237,7 @@ type statusStub struct{}
 
 func (statusStub) GetPodStatus(types.UID) (v1.PodStatus, bool) { return v1.PodStatus{}, false }
 
-// A node agent is the two managers with the pods on the node.
+// managers are the two managers, another provider of hints, and the active pods of the node.
 type managers struct {
 	topology topologymanager.Manager
 	memory   memorymanager.Manager
@@ -307,7 +307,7 @@ func (m *managers) state(c *memoryRecord) (all []nodeState) {
 
 // settle lets the memory manager free the memory of pods that are no longer active.
 func (m *managers) settle() {
-	m.memory.GetPodTopologyHints(&v1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "nobody"}})
+	m.memory.GetPodTopologyHints(&v1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "none"}})
 }
 
 func (m *managers) run(c *memoryRecord, s *step) {
