@@ -39,9 +39,9 @@ type screen struct {
 	// folder there are none.
 	folder, inspect string
 	// warning stays below the table, empty if there is none.
-	warning string
-	rejected        int      // manifests
-	drawn           []string // the table's lines on the terminal
+	warning  string
+	rejected int      // manifests
+	drawn    []string // the table's lines on the terminal
 }
 
 func newScreen(out *os.File, output string) *screen {
