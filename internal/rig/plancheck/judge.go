@@ -154,7 +154,11 @@ func (p *pod) runsHook(id string) bool {
 // remove judges a RemoveContainer call. Housekeeping removes exited containers.
 func (p *pod) remove(id string, c *container) string {
 	if p.plan != nil && !p.ends {
-		if found, removes := p.removal(id); found && (removes || !c.ended) {
+		found, removes := p.removal(id)
+		switch {
+		case p.begun[id] && !p.begun["start "+c.name]: // it follows its stop, and delays only its own container
+			return ""
+		case found && (removes || !c.ended):
 			p.begun[id] = true
 			return p.enter(removing)
 		}

@@ -3,6 +3,7 @@ package plancheck
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -155,6 +156,15 @@ func restart() actions.Plan {
 	}
 }
 
+// again removes container web, which was created and never started, and starts it after worker.
+func again() actions.Plan {
+	p := restart()
+	p.Clear = []actions.ClearStep{{Container: p.Kill[0].Container, ID: p.Kill[0].ID, Reason: actions.ContainerNeverStarted}}
+	p.Kill = nil
+	slices.Reverse(p.Start)
+	return p
+}
+
 // begin makes all anew in a new sandbox.
 func begin() actions.Plan {
 	p := restart()
@@ -277,6 +287,21 @@ func TestC12_Checker(t *testing.T) {
 			a.start("web")
 			a.stop("old")
 		}, "StopContainer web comes too late"},
+		"a removal whose stop took long": {func(a *agent) {
+			a.plans(again())
+			a.stop("old")
+			a.start("worker")
+			a.remove("old")
+			a.start("web")
+			a.ended(nil)
+		}, ""},
+		"a removal after the start of its container": {func(a *agent) {
+			a.plans(again())
+			a.stop("old")
+			a.start("worker")
+			a.start("web")
+			a.remove("old")
+		}, "RemoveContainer web comes too late"},
 		"the wrong order": {func(a *agent) {
 			a.plans(restart())
 			a.stop("old")
