@@ -284,6 +284,35 @@ func TestB6_RestartsBesideAHandler(t *testing.T) {
 	})
 }
 
+// T7: the reason that a container waited for before its last start is not that of its next end, which a status shows before the
+// pod is decided again.
+func TestT7_EndBesideAHandler(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		ends := make(chan struct{})
+		n.restart(func(c *syncpod.Config) {
+			c.Parts.Hooks = hooksFunc(func(context.Context, handler.Request) (handler.Result, error) {
+				<-ends
+				return handler.Result{}, nil
+			})
+		})
+		wait := n.inFlight(testPod(containers(ctr("app"), postStart(ctr("hooked"), "true"))))
+		for range 2 {
+			time.Sleep(3 * time.Second)
+			n.exit("app", 3)
+			n.Observe(t.Context(), n.status())
+			time.Sleep(20 * time.Second)
+		}
+		n.exit("app", 3)
+		time.Sleep(time.Minute) // the agent hears of the end after its back-off
+		n.Observe(t.Context(), n.status())
+		time.Sleep(3 * time.Second)
+		n.report.wantSteady(t, "app")
+		n.wantStates("app 0 exited", "app 1 exited", "app 2 exited", "app 3 running", "hooked 0 running")
+		close(ends)
+		must(t, wait())
+	})
+}
+
 // B6: a handler that a crash of the agent has interrupted delays no restart either, and its failure stops its container alone.
 func TestB6_RestartsBesideAnInterruptedHandler(t *testing.T) {
 	dir := t.TempDir()

@@ -53,6 +53,8 @@ const reportTimeout = 5 * time.Second
 type statusFacts struct {
 	// failed are the errors that keep containers from running.
 	failed []*StepError
+	// started are the errors before the starts that have succeeded since.
+	started []startedOver
 	// blocked is why the pod may not run.
 	blocked *apistatus.Problem
 	// terminal means that no container of the pod runs or will run again. ended means that this is the last status.
@@ -62,6 +64,27 @@ type statusFacts struct {
 	// mayStart means that the call may still start a container: the status does not get a terminal phase. The next decision
 	// ends the pod, and reports it.
 	mayStart bool
+}
+
+// startedOver is an error that kept a container from running, before a start that has succeeded. Its reported state does not change in
+// between: it counts until a status shows the new instance.
+type startedOver struct {
+	*StepError
+	// last is the container's instance before the start, empty for none.
+	last string
+}
+
+func (f startedOver) counts(status *runtime.PodStatus) bool {
+	c := status.Latest(f.Container.Name)
+	return c == nil || idOf(c) == f.last
+}
+
+// idOf returns the ID of an instance, empty for none.
+func idOf(c *runtime.ContainerStatus) string {
+	if c == nil {
+		return ""
+	}
+	return c.ID.ID
 }
 
 // report reports one pod during one call of the Syncer: statuses are delivered concurrently with
@@ -218,6 +241,12 @@ func (r *report) wait(ctx context.Context) error {
 
 // compute computes the status of the API.
 func (r *report) compute(previous *v1.PodStatus, o statusFacts, shown shownPod) v1.PodStatus {
+	failed := slices.Clone(o.failed)
+	for _, f := range o.started {
+		if f.counts(shown.status) {
+			failed = append(failed, f.StepError)
+		}
+	}
 	conditions := append(shown.conditions, o.conditions...)
 	if shown.startsOver {
 		conditions = append(conditions, v1.PodCondition{
@@ -226,7 +255,7 @@ func (r *report) compute(previous *v1.PodStatus, o statusFacts, shown shownPod) 
 	}
 	computed := apistatus.GeneratePodStatus(apistatus.Input{
 		Pod: r.config.allocated(r.pod), Previous: previous, Status: shown.status, Terminal: o.terminal, Ended: o.ended, Blocked: o.blocked, Evicted: shown.evicted,
-		Restarting: shown.restarting, StartsOver: shown.startsOver, Conditions: conditions, StartErrors: startErrors(o.failed),
+		Restarting: shown.restarting, StartsOver: shown.startsOver, Conditions: conditions, StartErrors: startErrors(failed),
 		Probes: r.config.Parts.Probes.ProbeResults(r.pod.UID), Devices: r.config.devices(r.pod), HostIPs: r.config.Node.hostIPs(),
 		RecursiveReadOnly: r.config.recursiveReadOnly(shown.status), Now: time.Now(),
 	})

@@ -253,11 +253,11 @@ func (s *Syncer) postStopExited(ctx context.Context, pod *v1.Pod, m *podMemory, 
 	}
 }
 
-// reportPod reports the status of a pod with these failures.
-func (s *Syncer) reportPod(ctx context.Context, d *decision, done *outcome, failed []*StepError) {
+// reportPod reports the status of a pod with these failures, and those before the starts that have succeeded.
+func (s *Syncer) reportPod(ctx context.Context, d *decision, done *outcome, failed []*StepError, started ...startedOver) {
 	conditions := resizeConditions(d, done, failed)
 	s.reportResize(d, conditions)
-	o := statusFacts{failed: failed, conditions: conditions}
+	o := statusFacts{failed: failed, started: started, conditions: conditions}
 	if d.plan.Hold.Reason == actions.PodNotAdmitted {
 		o.blocked = d.facts.rejected.problem()
 	}
@@ -267,9 +267,9 @@ func (s *Syncer) reportPod(ctx context.Context, d *decision, done *outcome, fail
 // conclude records and reports the failures of the steps so far.
 func (s *Syncer) conclude(ctx context.Context, d *decision, done *outcome) {
 	kept, started := done.unresolved(d.facts.failed)
-	d.memory.setFailed(append(kept, done.failed...))
+	d.memory.setFailed(slices.Concat(kept, done.failed))
 	if len(d.facts.failed)+len(done.failed)+len(d.plan.Resize) > 0 {
-		s.reportPod(ctx, d, done, slices.Concat(kept, started, done.failed))
+		s.reportPod(ctx, d, done, slices.Concat(kept, done.failed), started...)
 	}
 }
 
@@ -277,7 +277,7 @@ func (s *Syncer) conclude(ctx context.Context, d *decision, done *outcome) {
 // those of containers that were not started in this work, and those of containers that were,
 // but whose status is from before. A container waits for the same reason until its start has
 // succeeded and a status shows it, so that its reported state does not change in between.
-func (o *outcome) unresolved(before []*StepError) (kept, started []*StepError) {
+func (o *outcome) unresolved(before []*StepError) (kept []*StepError, started []startedOver) {
 	for _, f := range before {
 		name := f.Container.Name
 		again := slices.ContainsFunc(o.failed, func(now *StepError) bool { return now.Container.Name == name })
@@ -285,7 +285,7 @@ func (o *outcome) unresolved(before []*StepError) (kept, started []*StepError) {
 		switch {
 		case name == "" || again || c != nil && c.State == runtime.ContainerRunning:
 		case slices.Contains(o.started, name):
-			started = append(started, f)
+			started = append(started, startedOver{f, idOf(c)})
 		default:
 			kept = append(kept, f)
 		}
