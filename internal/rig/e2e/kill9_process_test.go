@@ -35,6 +35,8 @@ type agentProcess struct {
 	args         []string
 	pid          int
 	ended        chan struct{}
+	// began is the size of the log before the process.
+	began int64
 	// killed means that the process must end.
 	killed *bool
 	mu     sync.Mutex
@@ -59,6 +61,7 @@ func (a *agentProcess) start() {
 	if err != nil {
 		a.t.Fatal(err)
 	}
+	a.began = must.Get(out.Stat())(a.t).Size()
 	cmd := exec.Command(a.program, a.args...)
 	cmd.Stdout, cmd.Stderr = out, out
 	err = cmd.Start()
@@ -103,11 +106,12 @@ func (a *agentProcess) used() time.Duration {
 	return time.Duration(user+system) * 10 * time.Millisecond
 }
 
-// reported returns the agent's last status of each pod, by UID.
+// reported returns the last status of each pod, by UID, that this process of the agent has reported. Those of an earlier one do not
+// count: the agent stops no pod of the earlier one before it has read the folder, and none at all if that is empty then.
 func (a *agentProcess) reported() map[string]v1.PodStatus {
 	a.t.Helper()
 	last := map[string]v1.PodStatus{}
-	for _, said := range a.lines() {
+	for _, said := range a.lines(a.began) {
 		if said.Kind == "Pod" {
 			last[said.UID] = said.Status
 		}
@@ -115,10 +119,11 @@ func (a *agentProcess) reported() map[string]v1.PodStatus {
 	return last
 }
 
-func (a *agentProcess) lines() (lines []line) {
+// lines returns what was written to the log from an offset on.
+func (a *agentProcess) lines(from int64) (lines []line) {
 	a.t.Helper()
 	text := must.Get(os.ReadFile(a.log))(a.t)
-	for text := range bytes.Lines(text) {
+	for text := range bytes.Lines(text[from:]) {
 		// The agent may have been killed in the middle of a line.
 		if l := (line{}); json.Unmarshal(text, &l) == nil {
 			lines = append(lines, l)
@@ -130,7 +135,7 @@ func (a *agentProcess) lines() (lines []line) {
 // story returns the agent's output about a pod, and about itself.
 func (a *agentProcess) story(uid string) string {
 	var story strings.Builder
-	for _, l := range a.lines() {
+	for _, l := range a.lines(0) {
 		if l.UID == uid || l.UID == "" {
 			fmt.Fprintf(&story, "%s %s %s %s %s\n", l.Time.Format("15:04:05.000"), l.Kind, l.Status.Phase, l.Reason, l.Message)
 		}
