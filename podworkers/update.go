@@ -160,7 +160,8 @@ type Work struct {
 	Pod *v1.Pod
 	// RuntimePod is set where Pod is nil.
 	RuntimePod *RuntimePod
-	// Keep means that a SyncTerminatedPod follows this SyncTerminatingRuntimePod, and needs what is remembered of the pod.
+	// Keep is set for a SyncTerminatingRuntimePod that a SyncTerminatedPod follows. The caller must keep its memory of the pod until
+	// then.
 	Keep bool
 	// Removal is the reason for a RemovePod.
 	Removal Removal

@@ -66,8 +66,8 @@ type statusFacts struct {
 	mayStart bool
 }
 
-// startedOver is an error that kept a container from running, before a start that has succeeded. Its reported state does not change in
-// between: it counts until a status shows the new instance.
+// startedOver is an error that kept a container from running until a start succeeded. The container is reported as waiting for it until
+// a status shows the new instance, and no longer: the new instance may have ended by then.
 type startedOver struct {
 	*StepError
 	// last is the container's instance before the start, empty for none.

@@ -279,8 +279,9 @@ func postStart(c *v1.Container) *v1.LifecycleHandler {
 const postStartTimeout = 2 * time.Minute
 
 // PostStart runs the postStart handler for a container that runs: after its start, or because its start or its handler was not
-// observed to end. It may be called beside the starts of other containers of the pod. If the handler fails or times out, the container is killed; if ctx ends first, the container is left as it is, and
-// the handler runs again or the container is stopped by the next call.
+// observed to end. It may be called beside the starts of other containers of the pod. If the handler fails or times out, the
+// container is killed. If ctx ends first, the container is left as it is, and the next call runs the handler again or stops the
+// container.
 func (s *Starter) PostStart(ctx context.Context, pod Pod, step actions.PostStartStep) *Error {
 	if err := pod.check(step.Container); err != nil {
 		return err
