@@ -66,7 +66,7 @@ func TestDrainOfARunningAgent(t *testing.T) {
 	case <-time.After(time.Minute):
 		t.Fatal("the agent does not end")
 	}
-	a.says("No pod runs.")
+	a.says("No pod of the folder runs.")
 }
 
 // The unit has flags that the agent accepts, and systemd accepts the unit, where there is one.

@@ -66,7 +66,7 @@ func (o options) farewell(running, waiting int) string {
 	then := "The next agent takes over the running containers."
 	switch {
 	case len(pods) == 0:
-		return "No pod runs."
+		return "No pod of the folder runs."
 	case o.runtime == memory:
 		then = "The runtime in memory ends with the agent."
 	}

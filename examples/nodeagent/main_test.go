@@ -179,7 +179,7 @@ func TestRunDrains(t *testing.T) {
 	a.says(`"kind":"Pod"`, `"reason":"Running"`, `"ready":"1/1"`, `"restarts":0`, `"phase":"Running"`)
 	a.end()
 	a.says(`"kind":"Event"`, `"reason":"Killing"`, `"container":"app"`)
-	a.says(`"kind":"Message"`, "No pod runs.")
+	a.says(`"kind":"Message"`, "No pod of the folder runs.")
 }
 
 // The samples behave as their descriptions say.

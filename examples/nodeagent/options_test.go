@@ -184,7 +184,7 @@ func TestFarewell(t *testing.T) {
 	inMemory, real := options{runtime: memory}, options{runtime: "unix:///run/x.sock", drain: true}
 	leaving := options{runtime: "unix:///run/x.sock"}
 	for got, want := range map[string]string{
-		inMemory.farewell(0, 0): "No pod runs.",
+		inMemory.farewell(0, 0): "No pod of the folder runs.",
 		inMemory.farewell(1, 0): "Detached from 1 running pod. The runtime in memory ends",
 		real.farewell(2, 0):     "Detached from 2 running pods. The next agent takes over",
 		real.farewell(2, 9):     "Detached from 2 running pods and 9 pods without a running container. The next agent takes over",

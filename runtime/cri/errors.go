@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"google.golang.org/grpc/codes"
@@ -69,12 +70,19 @@ type Error struct {
 	Err error
 }
 
-// Error returns the runtime's own text.
+// Error returns the runtime's own text, or the error of the connection without gRPC's words around it.
 func (e *Error) Error() string {
-	if s, ok := e.Err.(grpcError); ok {
-		return fmt.Sprintf("%s (%s)", s.GRPCStatus().Message(), s.GRPCStatus().Code())
+	s, ok := e.Err.(grpcError)
+	if !ok {
+		return e.Err.Error()
 	}
-	return e.Err.Error()
+	text := s.GRPCStatus().Message()
+	if quoted, ok := strings.CutPrefix(text, "connection error: desc = "); ok {
+		if cause, err := strconv.Unquote(quoted); err == nil {
+			text = strings.TrimPrefix(cause, "transport: Error while dialing: ")
+		}
+	}
+	return fmt.Sprintf("%s (%s)", text, s.GRPCStatus().Code())
 }
 
 // Unwrap lets errors.Is find the class, and errors.As the underlying error.

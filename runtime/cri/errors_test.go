@@ -8,8 +8,11 @@ import (
 	"strings"
 	"testing"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
@@ -152,5 +155,16 @@ func TestWithhold(t *testing.T) {
 	}
 	if err := Withhold(fmt.Errorf("hunter2: %w", context.Canceled)); !errors.Is(err, context.Canceled) || !errors.Is(err, ErrCanceled) {
 		t.Errorf("%v, want the end of a context", err)
+	}
+}
+
+// A person reads which socket does not answer, and not how gRPC says it.
+func TestErrorOfAConnection(t *testing.T) {
+	conn := must.Get(grpc.NewClient("unix://"+t.TempDir()+"/none.sock", grpc.WithTransportCredentials(insecure.NewCredentials())))(t)
+	defer conn.Close()
+	_, err := runtimeapi.NewRuntimeServiceClient(conn).Version(t.Context(), &runtimeapi.VersionRequest{})
+	err = Classify(err)
+	if err == nil || !strings.HasPrefix(err.Error(), "dial unix /") || !strings.HasSuffix(err.Error(), "/none.sock: connect: no such file or directory (Unavailable)") || !errors.Is(err, ErrUnavailable) {
+		t.Errorf("%v", err)
 	}
 }
