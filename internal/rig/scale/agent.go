@@ -91,7 +91,7 @@ func (a *agent) startAndRest(ctx context.Context, m *measures) error {
 	if err := a.count.await(ctx, "running", func() error { return nil }); err != nil {
 		return err
 	}
-	if m.Start, m.StartCPU, err = end(); err != nil {
+	if m.Start, m.Started, err = end(); err != nil {
 		return err
 	}
 	if err := pause(ctx, min(settleTime, a.Idle)); err != nil {
@@ -106,7 +106,7 @@ func (a *agent) startAndRest(ctx context.Context, m *measures) error {
 		return err
 	}
 	m.Goroutines = goruntime.NumGoroutine()
-	if m.Idle, m.IdleCPU, err = end(); err != nil {
+	if m.Idle, m.Idled, err = end(); err != nil {
 		return err
 	}
 	m.Resident, err = resident()
@@ -129,7 +129,7 @@ func (a *agent) adoptAndStop(ctx context.Context, m *measures) error {
 	if err := a.count.await(ctx, "adopted", a.unlistable); err != nil {
 		return err
 	}
-	if m.Adopt, m.AdoptCPU, err = end(); err != nil {
+	if m.Adopt, m.Adopted, err = end(); err != nil {
 		return err
 	}
 	if err := pause(ctx, min(settleTime, a.Idle)); err != nil {
@@ -144,10 +144,10 @@ func (a *agent) adoptAndStop(ctx context.Context, m *measures) error {
 	if err := a.awaitEnd(ctx); err != nil {
 		return err
 	}
-	if m.Stop, m.StopCPU, err = end(); err != nil {
+	if m.Stop, m.Stopped, err = end(); err != nil {
 		return err
 	}
-	fmt.Fprintf(os.Stderr, "stop took %.1f ms/pod of CPU\n", m.StopCPU.Seconds()*1000/float64(a.Pods))
+	fmt.Fprintf(os.Stderr, "stop took %.1f ms/pod of CPU\n", m.Stopped.CPU.Seconds()*1000/float64(a.Pods))
 	return nil
 }
 

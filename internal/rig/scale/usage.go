@@ -10,9 +10,20 @@ import (
 	"time"
 )
 
-// watch starts the measurement of a part of the agent's run. end returns the duration, and
-// the CPU time of this process during it.
-func (a *agent) watch(part string) (end func() (took, used time.Duration, err error), err error) {
+// work is what this process has done in a time.
+type work struct {
+	CPU time.Duration // user and system
+	// Reads and Writes are system calls, WakeUps are threads that slept and ran again, and Allocations objects of the heap.
+	Reads, Writes, WakeUps, Allocations int64
+}
+
+func (w work) since(before work) work {
+	return work{w.CPU - before.CPU, w.Reads - before.Reads, w.Writes - before.Writes, w.WakeUps - before.WakeUps, w.Allocations - before.Allocations}
+}
+
+// watch starts the measurement of a part of the agent's run. end returns the duration, and the work of this process during
+// it.
+func (a *agent) watch(part string) (end func() (took time.Duration, used work, err error), err error) {
 	profile, err := a.create(fmt.Sprintf("%s-%d.cpu", part, a.Pods))
 	if err != nil {
 		return nil, err
@@ -22,19 +33,19 @@ func (a *agent) watch(part string) (end func() (took, used time.Duration, err er
 			return nil, errors.Join(err, profile.Close())
 		}
 	}
-	before, err := cpu()
+	before, err := done()
 	if err != nil {
 		return nil, err
 	}
 	began := time.Now()
-	return func() (took, used time.Duration, err error) {
+	return func() (took time.Duration, used work, err error) {
 		took = time.Since(began)
-		after, err := cpu()
+		after, err := done()
 		if profile != nil {
 			pprof.StopCPUProfile()
 			err = errors.Join(err, profile.Close())
 		}
-		return took, after - before, err
+		return took, after.since(before), err
 	}, nil
 }
 

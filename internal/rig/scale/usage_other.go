@@ -2,13 +2,10 @@
 
 package main
 
-import (
-	"errors"
-	"time"
-)
+import "errors"
 
 var errNotLinux = errors.New("what a process uses is measured on Linux only")
 
-func cpu() (time.Duration, error) { return 0, errNotLinux }
+func done() (work, error) { return work{}, errNotLinux }
 
 func resident() (int64, error) { return 0, errNotLinux }
