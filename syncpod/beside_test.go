@@ -41,6 +41,18 @@ func (n *node) inFlight(pod *v1.Pod) (wait func() error) {
 	return func() error { return <-ended }
 }
 
+// heldHooks makes an agent whose handlers run until the returned channel is closed.
+func (n *node) heldHooks() (ends chan struct{}) {
+	ends = make(chan struct{})
+	n.restart(func(c *syncpod.Config) {
+		c.Parts.Hooks = hooksFunc(func(context.Context, handler.Request) (handler.Result, error) {
+			<-ends
+			return handler.Result{}, nil
+		})
+	})
+	return ends
+}
+
 // T12: while an image is pulled for another container of the pod, or another container is stopped, a container that ends or
 // becomes unready is reported at once, and the status that follows is not older.
 func TestT12_ReportedBesideTheWork(t *testing.T) {
@@ -192,13 +204,7 @@ func TestB6_CancelledPullStartsNothing(t *testing.T) {
 // T12: a container is not reported as running while its postStart handler runs.
 func TestT12_WaitingUntilItsHandlerHasEnded(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
-		ends := make(chan struct{})
-		n.restart(func(c *syncpod.Config) {
-			c.Parts.Hooks = hooksFunc(func(context.Context, handler.Request) (handler.Result, error) {
-				<-ends
-				return handler.Result{}, nil
-			})
-		})
+		ends := n.heldHooks()
 		hooked := ctr("hooked")
 		hooked.Lifecycle = &v1.Lifecycle{PostStart: exec("true")}
 		pod := testPod(containers(ctr("app"), hooked))
@@ -249,13 +255,7 @@ func TestB6_RestartsBesideAStop(t *testing.T) {
 // running, and the other one starts, when the handler has ended, although a pull is still in flight.
 func TestB6_RestartsBesideAHandler(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
-		ends := make(chan struct{})
-		n.restart(func(c *syncpod.Config) {
-			c.Parts.Hooks = hooksFunc(func(context.Context, handler.Request) (handler.Result, error) {
-				<-ends
-				return handler.Result{}, nil
-			})
-		})
+		ends := n.heldHooks()
 		pod := testPod(containers(ctr("app"), postStart(ctr("hooked"), "true"), ctr("last")))
 		pod, gate := n.debugged(pod, nil)
 		wait := n.inFlight(pod)
@@ -288,13 +288,7 @@ func TestB6_RestartsBesideAHandler(t *testing.T) {
 // pod is decided again.
 func TestT7_EndBesideAHandler(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
-		ends := make(chan struct{})
-		n.restart(func(c *syncpod.Config) {
-			c.Parts.Hooks = hooksFunc(func(context.Context, handler.Request) (handler.Result, error) {
-				<-ends
-				return handler.Result{}, nil
-			})
-		})
+		ends := n.heldHooks()
 		wait := n.inFlight(testPod(containers(ctr("app"), postStart(ctr("hooked"), "true"))))
 		for range 2 {
 			time.Sleep(3 * time.Second)

@@ -105,18 +105,15 @@ func (s service) create(ctx context.Context, c *container) error {
 	if !ok {
 		return status.Errorf(s.cfg.Like.imageMissing(), "failed to resolve image %q: not found", c.config.GetImage().GetImage())
 	}
-	for _, m := range c.config.GetMounts() {
-		name := m.GetImage().GetImage()
-		if _, ok := s.images.resolve(name); name != "" && !ok {
-			return status.Errorf(s.cfg.Like.imageMissing(), "failed to resolve image %q to mount at %s: not found", name, m.GetContainerPath())
-		}
-	}
 	if s.sandboxes[c.sandbox.id] == nil {
 		return status.Errorf(codes.NotFound, "failed to find sandbox id %q: not found", c.sandbox.id)
 	}
 	c.image = image
 	c.podUID = c.config.GetLabels()[labelUID]
-	c.files = newFiles(s.host, c.config, c.sandbox)
+	var err error
+	if c.files, err = s.newFiles(c); err != nil {
+		return err
+	}
 	c.attached = streams.NewAttached(c.config.GetStdin(), c.config.GetTty())
 	c.log = &containerLog{host: s.host, dir: c.sandbox.config.GetLogDirectory(), name: c.config.GetLogPath()}
 	if s.cfg.Like == CRIO {

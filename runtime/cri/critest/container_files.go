@@ -9,38 +9,75 @@ import (
 	"slices"
 	"strings"
 
-	"google.golang.org/protobuf/proto"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podsync/podsync/runtime/cri/critest/internal/memfs"
+	"github.com/podsync/podsync/runtime/cri/critest/internal/sh"
 )
 
-// A files is the file system of a container: its mounts, and its own files in memory.
+// A files is the file system of a container.
 type files struct {
-	host     *host
-	own      *memfs.FS
-	readOnly bool                // own is
-	mounts   []*runtimeapi.Mount // the deepest first
+	mounts []mount // the deepest first; the last one is the container's own file system
 }
 
-func newFiles(h *host, config *runtimeapi.ContainerConfig, sb *sandbox) *files {
-	sorted := slices.Clone(config.GetMounts())
-	slices.SortStableFunc(sorted, func(a, b *runtimeapi.Mount) int {
-		return cmp.Compare(len(path.Clean(b.GetContainerPath())), len(path.Clean(a.GetContainerPath())))
-	})
+// A mount is a part of a container's file system.
+type mount struct {
+	at       string // in the container
+	files    sh.Files
+	dir      string // of files
+	readOnly bool
+}
+
+// newFiles returns the file system of a container, with the files of its image and of its sandbox. It must be called with mu
+// held.
+func (s service) newFiles(c *container) (*files, error) {
 	own := memfs.NewContainer()
-	for i, m := range sorted {
-		if from := h.source(m.GetHostPath()); from != m.GetHostPath() {
-			sorted[i] = proto.CloneOf(m)
-			sorted[i].HostPath = from
+	c.image.unpack(own)
+	f := &files{}
+	for _, m := range c.config.GetMounts() {
+		to := mount{at: path.Join("/", m.GetContainerPath()), files: s.host, dir: s.host.source(m.GetHostPath()), readOnly: m.GetReadonly()}
+		switch {
+		case m.GetImage().GetImage() != "":
+			var err error
+			if to.files, to.dir, err = s.mountImage(m); err != nil {
+				return nil, err
+			}
+		case m.GetHostPath() == "":
+			continue
 		}
-		own.MkdirAll(path.Dir(m.GetContainerPath()))
+		own.MkdirAll(path.Dir(to.at))
+		f.mounts = append(f.mounts, to)
 	}
-	f := &files{host: h, own: own, readOnly: config.GetLinux().GetSecurityContext().GetReadonlyRootfs(), mounts: sorted}
-	for name, text := range sb.etc() {
+	for name, text := range c.sandbox.etc() {
 		_ = own.WriteFile(name, []byte(text), false) // a mount is in its place otherwise
 	}
-	return f
+	readOnly := c.config.GetLinux().GetSecurityContext().GetReadonlyRootfs()
+	f.mounts = append(f.mounts, mount{at: "/", files: own, dir: "/", readOnly: readOnly})
+	slices.SortStableFunc(f.mounts, func(a, b mount) int { return cmp.Compare(len(b.at), len(a.at)) })
+	return f, nil
+}
+
+// mountImage returns the files of an image that is mounted, and the directory in it. It must be called with mu held.
+func (s service) mountImage(m *runtimeapi.Mount) (sh.Files, string, error) {
+	name := m.GetImage().GetImage()
+	if s.cfg.Like == Containerd16 { // which takes it for a mount of no directory
+		return nil, "", status.Errorf(codes.Unknown, "failed to generate container spec: failed to mkdir %q: mkdir : no such file or directory", "")
+	}
+	image, ok := s.images.resolve(name)
+	if !ok {
+		return nil, "", status.Errorf(s.cfg.Like.imageMissing(), "failed to resolve image %q to mount at %s: not found", name, m.GetContainerPath())
+	}
+	if m.GetHostPath() != "" || !m.GetReadonly() {
+		return nil, "", status.Errorf(codes.Unknown, "ImageVolumeMountFailed: the mount of image %q at %s must be read-only and without a host path", name, m.GetContainerPath())
+	}
+	own, dir := memfs.NewNode(), path.Join("/", m.GetImageSubPath())
+	image.unpack(own)
+	if info, err := own.Stat(dir); err != nil || !info.IsDir() {
+		return nil, "", status.Errorf(codes.Unknown, "ImageVolumeMountFailed: image %q has no directory %q", name, m.GetImageSubPath())
+	}
+	return own, dir, nil
 }
 
 // etc returns the files that a runtime puts into each container. It must be called with mu held.
@@ -66,68 +103,62 @@ func (s *sandbox) etc() map[string]string {
 	}
 }
 
-// mount returns the mount that contains a name, and the host's name of the file.
-func (f *files) mount(name string) (m *runtimeapi.Mount, hostName string) {
-	name = path.Clean(name)
-	for _, m := range f.mounts {
-		at := path.Clean(m.GetContainerPath())
-		switch {
-		case m.GetHostPath() == "":
-		case name == at:
-			return m, m.GetHostPath()
-		case strings.HasPrefix(name, strings.TrimSuffix(at, "/")+"/"):
-			return m, filepath.Join(m.GetHostPath(), filepath.FromSlash(strings.TrimPrefix(name, at)))
+// find returns the mount that contains a name, and the name there.
+func (f *files) find(name string) (m mount, in string) {
+	name = path.Join("/", name)
+	var rel string
+	for _, m = range f.mounts { // the last one contains all names
+		var ok bool
+		if rel, ok = strings.CutPrefix(name, strings.TrimSuffix(m.at, "/")); ok && (rel == "" || rel[0] == '/') {
+			break
 		}
 	}
-	return nil, ""
+	if _, onHost := m.files.(*host); onHost {
+		return m, filepath.Join(m.dir, filepath.FromSlash(rel))
+	}
+	return m, path.Join(m.dir, rel)
+}
+
+// change returns the mount in which a file may change.
+func (f *files) change(op, name string) (m mount, in string, _ error) {
+	m, in = f.find(name)
+	if m.readOnly {
+		return m, in, &fs.PathError{Op: op, Path: name, Err: memfs.ErrReadOnly}
+	}
+	return m, in, nil
 }
 
 func (f *files) ReadFile(name string) ([]byte, error) {
-	if m, hostName := f.mount(name); m != nil {
-		return f.host.ReadFile(hostName)
-	}
-	return f.own.ReadFile(name)
+	m, in := f.find(name)
+	return m.files.ReadFile(in)
 }
 
 func (f *files) WriteFile(name string, data []byte, add bool) error {
-	m, hostName := f.mount(name)
-	switch {
-	case f.isReadOnly(m):
-		return &fs.PathError{Op: "open", Path: name, Err: memfs.ErrReadOnly}
-	case m == nil:
-		return f.own.WriteFile(name, data, add)
+	m, in, err := f.change("open", name)
+	if err != nil {
+		return err
 	}
-	return f.host.WriteFile(hostName, data, add)
+	return m.files.WriteFile(in, data, add)
 }
 
 func (f *files) Stat(name string) (fs.FileInfo, error) {
-	m, hostName := f.mount(name)
-	if m == nil {
-		return f.own.Stat(name)
-	}
-	info, err := f.host.Stat(hostName)
-	if err != nil && path.Clean(name) == path.Clean(m.GetContainerPath()) {
+	m, in := f.find(name)
+	info, err := m.files.Stat(in)
+	if err != nil && path.Clean(name) == m.at {
 		return memfs.DirInfo(name), nil // memory has a directory of the node once something is in it
 	}
 	return info, err
 }
 
 func (f *files) ReadDir(name string) ([]fs.DirEntry, error) {
-	if m, hostName := f.mount(name); m != nil {
-		entries, err := f.host.ReadDir(hostName)
-		if errors.Is(err, fs.ErrNotExist) && path.Clean(name) == path.Clean(m.GetContainerPath()) {
-			return nil, nil
-		}
-		return entries, err
-	}
-	entries, err := f.own.ReadDir(name)
-	if err != nil {
+	m, in := f.find(name)
+	entries, err := m.files.ReadDir(in)
+	if err != nil && !(errors.Is(err, fs.ErrNotExist) && path.Clean(name) == m.at) {
 		return nil, err
 	}
 	for _, m := range f.mounts {
-		at := path.Clean(m.GetContainerPath())
-		if info, err := f.Stat(at); err == nil && path.Dir(at) == path.Clean(name) {
-			entries = append(entries, named{fs.FileInfoToDirEntry(info), path.Base(at)})
+		if info, err := f.Stat(m.at); err == nil && m.at != "/" && path.Dir(m.at) == path.Clean(name) {
+			entries = append(entries, named{fs.FileInfoToDirEntry(info), path.Base(m.at)})
 		}
 	}
 	slices.SortFunc(entries, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
@@ -143,33 +174,20 @@ type named struct {
 func (n named) Name() string { return n.name }
 
 func (f *files) Mkdir(name string) error {
-	m, hostName := f.mount(name)
+	m, in, err := f.change("mkdir", name)
 	switch {
-	case m != nil && path.Clean(name) == path.Clean(m.GetContainerPath()):
+	case path.Clean(name) == m.at:
 		return &fs.PathError{Op: "mkdir", Path: name, Err: fs.ErrExist}
-	case f.isReadOnly(m):
-		return &fs.PathError{Op: "mkdir", Path: name, Err: memfs.ErrReadOnly}
-	case m == nil:
-		return f.own.Mkdir(name)
+	case err != nil:
+		return err
 	}
-	return f.host.Mkdir(hostName)
+	return m.files.Mkdir(in)
 }
 
 func (f *files) Remove(name string) error {
-	m, hostName := f.mount(name)
-	switch {
-	case f.isReadOnly(m):
-		return &fs.PathError{Op: "remove", Path: name, Err: memfs.ErrReadOnly}
-	case m == nil:
-		return f.own.Remove(name)
+	m, in, err := f.change("remove", name)
+	if err != nil {
+		return err
 	}
-	return f.host.Remove(hostName)
-}
-
-// isReadOnly reports whether a mount, or without one the container's own file system, rejects changes.
-func (f *files) isReadOnly(m *runtimeapi.Mount) bool {
-	if m == nil {
-		return f.readOnly
-	}
-	return m.GetReadonly()
+	return m.files.Remove(in)
 }

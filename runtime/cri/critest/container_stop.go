@@ -2,6 +2,7 @@ package critest
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -136,22 +137,10 @@ func waitExit(ctx context.Context, c *container, timeout time.Duration, endless 
 	}
 }
 
-// linuxSignal returns the number of a signal that a test is likely to choose, and TERM for any other
-// signal.
+// linuxSignal returns a signal's number, and that of TERM for a real-time signal.
 func linuxSignal(s runtimeapi.Signal) sh.Signal {
-	switch s {
-	case runtimeapi.Signal_SIGNAL_SIGHUP:
-		return sh.SIGHUP
-	case runtimeapi.Signal_SIGNAL_SIGINT:
-		return sh.SIGINT
-	case runtimeapi.Signal_SIGNAL_SIGQUIT:
-		return sh.SIGQUIT
-	case runtimeapi.Signal_SIGNAL_SIGKILL:
-		return sh.SIGKILL
-	case runtimeapi.Signal_SIGNAL_SIGUSR1:
-		return sh.SIGUSR1
-	case runtimeapi.Signal_SIGNAL_SIGUSR2:
-		return sh.SIGUSR2
+	if n, ok := sh.ParseSignal(strings.TrimPrefix(s.String(), "SIGNAL_")); ok {
+		return n
 	}
 	return sh.SIGTERM
 }

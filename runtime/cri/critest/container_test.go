@@ -108,7 +108,10 @@ func TestProcessThatFailsAfterAWhile(t *testing.T) {
 func TestExecCanCrashTheContainer(t *testing.T) {
 	onBubble(t, Config{}, func(n *node) {
 		_, id := n.runs("uid", "serve")
-		_, err := n.rt.ExecSync(n.Context(), &runtimeapi.ExecSyncRequest{ContainerId: id, Cmd: script("kill -INT 1; sleep 100")})
+		_, err := n.rt.ExecSync(n.Context(), &runtimeapi.ExecSyncRequest{ContainerId: id, Cmd: script("kill -HUP 1; kill -USR1 1")})
+		n.ok(err)
+		n.wantState(id, runtimeapi.ContainerState_CONTAINER_RUNNING, 0) // a server reloads
+		_, err = n.rt.ExecSync(n.Context(), &runtimeapi.ExecSyncRequest{ContainerId: id, Cmd: script("kill -INT 1; sleep 100")})
 		n.ok(err)
 		n.wantState(id, runtimeapi.ContainerState_CONTAINER_EXITED, 130)
 	})

@@ -54,9 +54,10 @@
 //   - stress --vm N --vm-bytes SIZE, which uses that much memory until it is stopped. If it exceeds the
 //     limit of its container, the container is OOMKilled;
 //   - a [Program] of Config.Programs, which is a Go function;
-//   - a server: one line of its log says so, and it runs until it is stopped and exits with 128 plus the signal's number, 143. It is what an image runs that
-//     has no description, if the pod gives no command, and what a well-known image runs by its command: nginx in nginx, for
-//     example. With Config.ServeUnknown, or Image.ServeUnknown, each other command is a server.
+//   - a server: one line of its log says so, and it runs until it is stopped and exits with 128 plus the signal's number, 143.
+//     As servers that reload do, it ignores SIGHUP, SIGUSR1 and SIGUSR2 of a kill. It is what an image runs that has no
+//     description, if the pod gives no command, and what a well-known image runs by its command: nginx in nginx, for example.
+//     With Config.ServeUnknown, or Image.ServeUnknown, each other command is a server.
 //
 // A command that does not exist fails as on a node: the container does not start and has the exit code 128 and the reason
 // StartError, and a command in a script is not found, with 127.
@@ -116,7 +117,7 @@
 //
 // Config.Images are on the node, and Config.Registry can be pulled. Both change while the runtime runs: [Runtime.AddImage],
 // [Runtime.Untag] and [Runtime.Publish], by which a registry also begins to answer with 401, 404, 429 or 503, slowly, or with
-// another digest than a pull asks for.
+// another digest than a pull asks for. Image.Files are in each container of the image, and in a volume that mounts it.
 //
 // # Faults
 //

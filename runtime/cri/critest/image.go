@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path"
 	"regexp"
 	"slices"
 	"strconv"
@@ -14,6 +15,8 @@ import (
 	"time"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/runtime/cri/critest/internal/memfs"
 )
 
 // Image is an image on the node.
@@ -33,6 +36,9 @@ type Image struct {
 	Env             map[string]string
 	StopSignal      runtimeapi.Signal
 	Pinned          bool
+	// Files are the contents of files, by their absolute paths: those of a container, besides the usual directories, and of a
+	// mount of the image. All of them are executable.
+	Files map[string]string
 	// OnlyKnown means that the image contains only the commands of the command language and of
 	// Config.Programs, and has no program of its own: a container without a command cannot be created.
 	OnlyKnown bool
@@ -59,13 +65,21 @@ func digest(parts ...string) string {
 
 // withDefaults returns a copy that shares no memory with the caller's Image.
 func (i Image) withDefaults() Image {
-	i.Entrypoint, i.Cmd, i.Env = slices.Clone(i.Entrypoint), slices.Clone(i.Cmd), maps.Clone(i.Env)
+	i.Entrypoint, i.Cmd, i.Env, i.Files = slices.Clone(i.Entrypoint), slices.Clone(i.Cmd), maps.Clone(i.Env), maps.Clone(i.Files)
 	i.Name = completeName(i.Name)
 	i.ID = cmp.Or(i.ID, digest("image", i.Name))
 	_, asked, _ := strings.Cut(i.Name, "@")
 	i.Digest = cmp.Or(i.Digest, asked, digest("manifest", i.Name))
 	i.Size = cmp.Or(i.Size, 1<<20)
 	return i
+}
+
+// unpack writes the image's files.
+func (i Image) unpack(to *memfs.FS) {
+	for name, text := range i.Files {
+		to.MkdirAll(path.Dir(path.Join("/", name)))
+		_ = to.WriteFile(path.Join("/", name), []byte(text), false) // a name that is a directory already stays one
+	}
 }
 
 // ref returns the image's name by digest.

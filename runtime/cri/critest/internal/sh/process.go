@@ -180,9 +180,11 @@ func (p *Process) die(n Signal) {
 	p.end()
 }
 
-// SignalInside sends a signal from inside the process's namespace, where process 1 cannot be killed.
+// SignalInside sends a signal from inside the process's namespace, where process 1 cannot be killed, and a server reloads by
+// SIGHUP, SIGUSR1 or SIGUSR2.
 func (p *Process) SignalInside(n Signal) {
-	if n != SIGKILL || !p.cfg.Init {
+	reloads := n == SIGHUP || n == SIGUSR1 || n == SIGUSR2 || ignoredByDefault(n)
+	if (n != SIGKILL || !p.cfg.Init) && !(p.server && reloads) {
 		p.Signal(n)
 	}
 }
