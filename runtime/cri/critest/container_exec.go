@@ -56,6 +56,9 @@ func (s service) newExec(c *container, cmd []string, io streams.Console) (*sh.Pr
 		Programs: s.programs(c, io), Kill: main.SignalInside, User: c.uid(), Groups: c.groups(), Host: c.sandbox.hostname(),
 	})
 	if !p.Found() {
+		if c.image.serves(cmd[0]) {
+			return nil, status.Errorf(codes.Unknown, "failed to exec in container: in memory, %q of %s is a server, which only a container runs", cmd[0], c.image.Name)
+		}
 		return nil, status.Errorf(codes.Unknown, "failed to exec in container: failed to start exec: exec: %q: executable file not found in $PATH", cmd[0])
 	}
 	return p, nil

@@ -15,7 +15,7 @@ type knownProgram struct {
 func knownImage(name string) knownProgram {
 	switch repository(name) {
 	case "docker.io/library/busybox", "docker.io/library/alpine", "registry.k8s.io/e2e-test-images/busybox":
-		return knownProgram{cmd: []string{"sh"}}
+		return knownProgram{cmd: []string{"sh"}, programs: []string{"httpd"}}
 	case "docker.io/library/debian", "docker.io/library/ubuntu":
 		return knownProgram{cmd: []string{"bash"}}
 	case "docker.io/library/nginx", "registry.k8s.io/e2e-test-images/nginx":
