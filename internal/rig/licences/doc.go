@@ -4,7 +4,7 @@
 //
 //	go test ./internal/rig/licences -rewrite
 //
-// writes docs/LICENSES.md from the licence files in the modules. The test
+// writes docs/results/licences.txt from the licence files in the modules. The test
 // fails if the list does not match go.mod, and if a licence is not
 // known to be permissive.
 package licences

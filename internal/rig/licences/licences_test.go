@@ -6,34 +6,28 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
-var rewrite = flag.Bool("rewrite", false, "write docs/LICENSES.md")
+var rewrite = flag.Bool("rewrite", false, "write docs/results/licences.txt")
 
 func TestLicencesAreListed(t *testing.T) {
 	root := filepath.Join("..", "..", "..")
 	if _, err := os.ReadFile(filepath.Join(root, "go.mod")); err != nil { // so that the test is run again when it changes
 		t.Fatal(err)
 	}
-	modules, err := Linked(root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	modules := must.Get(Linked(root))(t)
 	if len(modules) < 20 {
 		t.Errorf("only %d modules are linked", len(modules))
 	}
-	file, want := filepath.Join(root, "docs", "LICENSES.md"), Table(modules)
+	file, want := filepath.Join(root, "docs", "results", "licences.txt"), Table(modules)
 	if *rewrite {
-		if err := os.WriteFile(file, []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(file, []byte(want), 0o644))
 	}
-	got, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must.Get(os.ReadFile(file))(t)
 	if string(got) != want {
-		t.Error("docs/LICENSES.md is not what the modules say; go test ./internal/rig/licences -rewrite writes it anew")
+		t.Error("docs/results/licences.txt is not what the modules say; go test ./internal/rig/licences -rewrite writes it anew")
 	}
 }
 
@@ -75,18 +69,14 @@ func TestModule(t *testing.T) {
 		return m
 	}
 	linked := module("bare", "a/b", "a")
-	if err := linked.read(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, linked.read())
 	if got, want := Table([]*Module{linked}), "| x.io/m | v1.2.3 | Apache-2.0, BSD-3-Clause | NOTICE.txt |\n"; !strings.HasSuffix(got, want) {
 		t.Errorf("it is listed as %s", got[len(got)-len(want):])
 	}
 	if err := module("bare", "other").read(); err == nil || !strings.Contains(err.Error(), "general public license") {
 		t.Errorf("a licence that is not permissive: %v", err)
 	}
-	if err := os.Remove(filepath.Join(top, "LICENSE")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(filepath.Join(top, "LICENSE")))
 	if err := module("bare").read(); err == nil || !strings.Contains(err.Error(), "x.io/m v1.2.3 has no licence") {
 		t.Errorf("no licence at all: %v", err)
 	}
@@ -94,10 +84,6 @@ func TestModule(t *testing.T) {
 
 func write(t *testing.T, name, text string) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Dir(name), 0o755))
+	must.Do(t, os.WriteFile(name, []byte(text), 0o644))
 }

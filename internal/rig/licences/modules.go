@@ -143,7 +143,7 @@ func Table(modules []*Module) string {
 	var b strings.Builder
 	b.WriteString(`# Licences of linked modules
 
-podsync is under the Apache License 2.0, see [LICENSE](../LICENSE). A program that uses all of it is linked with packages of the modules below, for Linux,
+podsync is under the Apache License 2.0, see LICENSE. A program that uses all of it is linked with packages of the modules below, for Linux,
 macOS or Windows. Who distributes such a program must include the texts of their licences, and the notices. They
 are in the modules, which ` + "`go mod download`" + ` fetches. Go's standard library is under BSD-3-Clause. Modules of their own below examples
 bring more.
