@@ -10,6 +10,7 @@ import (
 	"github.com/podsync/podsync/actions"
 	"github.com/podsync/podsync/internal/rig/conformance/record"
 	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 const recorded = "../internal/rig/conformance/testdata/actions.jsonl.gz"
@@ -47,7 +48,7 @@ func benchmarkRecorded(b *testing.B, times int) {
 func recordedInputs(tb testing.TB) []actions.Input {
 	tb.Helper()
 	var inputs []actions.Input
-	err := record.EachLine(recorded, func(line []byte) error {
+	must.Do(tb, record.EachLine(recorded, func(line []byte) error {
 		var c record.Actions
 		if err := json.Unmarshal(line, &c); err != nil {
 			return err
@@ -55,10 +56,7 @@ func recordedInputs(tb testing.TB) []actions.Input {
 		in, err := c.Input()
 		inputs = append(inputs, in)
 		return err
-	})
-	if err != nil {
-		tb.Fatal(err)
-	}
+	}))
 	return inputs
 }
 

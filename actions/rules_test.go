@@ -14,6 +14,7 @@ import (
 
 	"github.com/podsync/podsync/actions"
 	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // settledWith returns a settled pod after a change to it.
@@ -318,10 +319,7 @@ func TestNilIsAnswered(t *testing.T) {
 
 // In logs and reports, a plan describes its steps and their reasons in words.
 func TestPlanAsJSON(t *testing.T) {
-	text, err := json.Marshal(actions.Compute(actions.Input{Pod: shop()}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(json.Marshal(actions.Compute(actions.Input{Pod: shop()})))(t)
 	for _, want := range []string{`"Kind":"init container"`, `"Reason":"the pod has no sandbox"`, `"Reason":"the pod starts in a new sandbox"`} {
 		if !strings.Contains(string(text), want) {
 			t.Errorf("%s, want %s in it", text, want)

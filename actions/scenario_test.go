@@ -17,6 +17,7 @@ import (
 
 	"github.com/podsync/podsync/actions"
 	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write what was seen into the scenario files")
@@ -30,18 +31,10 @@ func TestScenarios(t *testing.T) {
 	}
 	for _, file := range files {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
-			recorded, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			seen, err := replay(string(recorded))
-			if err != nil {
-				t.Fatal(err)
-			}
+			recorded := must.Get(os.ReadFile(file))(t)
+			seen := must.Get(replay(string(recorded)))(t)
 			if *rewrite {
-				if err := os.WriteFile(file, []byte(seen), 0o644); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, os.WriteFile(file, []byte(seen), 0o644))
 				return
 			}
 			if seen != string(recorded) {

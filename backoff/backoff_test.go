@@ -8,16 +8,14 @@ import (
 	"time"
 
 	"github.com/podsync/podsync/backoff"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func newBackoff(t *testing.T, c backoff.Config[string]) *backoff.Backoff[string] {
 	t.Helper()
-	b, err := backoff.New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(backoff.New(c))(t)
 	return b
 }
 

@@ -9,6 +9,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/dump"
+
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // Values that a kubelet wrote into io.kubernetes.container.hash. They must never change: a different
@@ -64,10 +66,7 @@ func TestHashOfNilContainer(t *testing.T) {
 
 func jsonString(t *testing.T, s string) string {
 	t.Helper()
-	b, err := json.Marshal(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := must.Get(json.Marshal(s))(t)
 	return string(b)
 }
 

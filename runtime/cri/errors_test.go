@@ -74,9 +74,7 @@ func TestClassify(t *testing.T) {
 			}
 		})
 	}
-	if err := Classify(nil); err != nil {
-		t.Errorf("Classify(nil) = %v", err)
-	}
+	must.Do(t, Classify(nil))
 }
 
 func TestAmbiguous(t *testing.T) {

@@ -13,6 +13,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 func TestExecAnswersAreBounded(t *testing.T) {
@@ -79,17 +81,13 @@ func TestExecAnswersWaitForEachOther(t *testing.T) {
 			defer cancel()
 			return slots.intercept(ctx, runtimeapi.RuntimeService_ExecSync_FullMethodName, &runtimeapi.ExecSyncRequest{}, &runtimeapi.ExecSyncResponse{}, c.conn.(*grpc.ClientConn), nil)
 		}
-		if err := call(time.Second); err != nil {
-			t.Errorf("beside calls that hang: %v", err)
-		}
+		must.Do(t, call(time.Second))
 		slots <- struct{}{}
 		if err := call(time.Second); status.Code(err) != codes.DeadlineExceeded {
 			t.Errorf("while an answer is received: %v, want that the time is over", err)
 		}
 		<-slots
-		if err := call(time.Second); err != nil {
-			t.Errorf("after that: %v", err)
-		}
+		must.Do(t, call(time.Second))
 		s.shutdown()
 		for range 10 {
 			<-hung

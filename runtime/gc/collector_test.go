@@ -21,6 +21,7 @@ import (
 
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/runtime/foreign"
 	"github.com/podsync/podsync/runtime/gc"
 )
@@ -104,9 +105,7 @@ func crashing() []runtime.ContainerStatus {
 
 func (c *collector) collect(t *testing.T, lives gc.PodStates) {
 	t.Helper()
-	if err := c.Collect(t.Context(), lives); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, c.Collect(t.Context(), lives))
 }
 
 func TestConfig(t *testing.T) {
@@ -340,12 +339,8 @@ func TestCollectEndsWithItsContext(t *testing.T) {
 func write(t *testing.T, dir string, files ...string) {
 	t.Helper()
 	for _, f := range files {
-		if err := os.MkdirAll(filepath.Join(dir, filepath.Dir(f)), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, f), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Join(dir, filepath.Dir(f)), 0o755))
+		must.Do(t, os.WriteFile(filepath.Join(dir, f), nil, 0o600))
 	}
 }
 
@@ -353,16 +348,13 @@ func write(t *testing.T, dir string, files ...string) {
 func files(t *testing.T, dir string) string {
 	t.Helper()
 	var all []string
-	err := filepath.WalkDir(dir, func(path string, e os.DirEntry, err error) error {
+	must.Do(t, filepath.WalkDir(dir, func(path string, e os.DirEntry, err error) error {
 		if err == nil && !e.IsDir() {
 			path, err = filepath.Rel(dir, path)
 			all = append(all, filepath.ToSlash(path))
 		}
 		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return strings.Join(all, " ")
 }
 
@@ -500,9 +492,7 @@ func TestLogsElsewhere(t *testing.T) {
 
 func link(t *testing.T, target, name string) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Dir(name), 0o755))
 	if err := os.Symlink(target, name); err != nil {
 		t.Skipf("no links here: %v", err)
 	}

@@ -6,6 +6,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/runtime/hostfs"
 )
 
@@ -21,13 +22,9 @@ func TestReplaceOpensNothingThatIsThere(t *testing.T) {
 		"empty":     func(path string) error { return os.Mkdir(path, 0o700) },
 		"directory": func(path string) error { return os.MkdirAll(filepath.Join(path, "a"), 0o700) },
 	} {
-		if err := os.WriteFile(victim, []byte("precious"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(victim, []byte("precious"), 0o600))
 		path := filepath.Join(t.TempDir(), "f")
-		if err := put(hostfs.Temporary(path)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, put(hostfs.Temporary(path)))
 		if err := hostfs.Replace(path, []byte("new"), false); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}

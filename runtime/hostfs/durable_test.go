@@ -7,33 +7,26 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/runtime/hostfs"
 )
 
 func TestReplace(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.json")
-	if err := os.WriteFile(hostfs.Temporary(path), []byte("left by a killed agent"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(hostfs.Temporary(path), []byte("left by a killed agent"), 0o600))
 	for _, text := range []string{"first", "2"} {
-		if err := hostfs.Replace(path, []byte(text), true); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, hostfs.Replace(path, []byte(text), true))
 		if got, err := os.ReadFile(path); string(got) != text || err != nil {
 			t.Errorf("%q, %v, want %q", got, err, text)
 		}
 	}
 	wantNoTemporary(t, path)
-	if err := hostfs.SyncDir(filepath.Dir(path)); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, hostfs.SyncDir(filepath.Dir(path)))
 }
 
 func TestReplaceThatFailsLeavesNothing(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.json")
-	if err := os.MkdirAll(filepath.Join(path, "in-the-way"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Join(path, "in-the-way"), 0o700))
 	if err := hostfs.Replace(path, []byte("text"), false); err == nil {
 		t.Error("a directory is replaced by a file")
 	}

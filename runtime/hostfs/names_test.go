@@ -5,23 +5,18 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // A file that is renamed while its directory is listed is in the list.
 func TestNamesWhileAFileIsRenamed(t *testing.T) {
 	dir := t.TempDir()
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := must.Get(os.OpenRoot(dir))(t)
 	defer root.Close()
-	if err := os.Mkdir(filepath.Join(dir, "d"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(filepath.Join(dir, "d"), 0o700))
 	one, two := filepath.Join(dir, "d", "one"), filepath.Join(dir, "d", "two")
-	if err := os.WriteFile(one, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(one, nil, 0o600))
 	done := make(chan struct{})
 	var renaming sync.WaitGroup
 	renaming.Go(func() {
@@ -50,17 +45,10 @@ func TestNamesWhileAFileIsRenamed(t *testing.T) {
 // Only directories are opened, and no link leads out of the root.
 func TestNamesOfNoDirectory(t *testing.T) {
 	dir := t.TempDir()
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := must.Get(os.OpenRoot(dir))(t)
 	defer root.Close()
-	if err := os.WriteFile(filepath.Join(dir, "file"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(os.TempDir(), filepath.Join(dir, "link")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, "file"), nil, 0o600))
+	must.Do(t, os.Symlink(os.TempDir(), filepath.Join(dir, "link")))
 	for _, name := range []string{"file", "link", "nothing"} {
 		if names, err := Names(root, name); err == nil {
 			t.Errorf("%s: %v, want an error", name, names)

@@ -9,20 +9,16 @@ import (
 	"testing"
 	"time"
 
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/runtime/hostfs"
 )
 
 // No process writes to the FIFO: opening it would wait for ever. A device that is opened acts.
 func TestNothingElseIsOpened(t *testing.T) {
 	dir := t.TempDir()
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := must.Get(os.OpenRoot(dir))(t)
 	defer root.Close()
-	if err := syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o600))
 	names := []string{"pipe"}
 	if err := syscall.Mknod(filepath.Join(dir, "device"), syscall.S_IFCHR|0o600, 5<<8|1); err == nil {
 		names = append(names, "device")
@@ -38,15 +34,9 @@ func TestNothingElseIsOpened(t *testing.T) {
 // the lease, 45 s each time.
 func TestLeasedFileIsNotWaitedFor(t *testing.T) {
 	dir := t.TempDir()
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := must.Get(os.OpenRoot(dir))(t)
 	defer root.Close()
-	file, err := os.Create(filepath.Join(dir, "leased"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := must.Get(os.Create(filepath.Join(dir, "leased")))(t)
 	defer file.Close()
 	const setLease = 1024 // F_SETLEASE of fcntl(2)
 	if _, _, errno := syscall.Syscall(syscall.SYS_FCNTL, file.Fd(), setLease, syscall.F_WRLCK); errno != 0 {
@@ -71,10 +61,7 @@ func TestLeasedFileIsNotWaitedFor(t *testing.T) {
 // read elsewhere.
 func TestReadWhileTheFileIsSwapped(t *testing.T) {
 	dir, outside := t.TempDir(), filepath.Join(t.TempDir(), "secret")
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := must.Get(os.OpenRoot(dir))(t)
 	defer root.Close()
 	name := filepath.Join(dir, "name")
 	if err := errors.Join(os.WriteFile(outside, []byte("secret"), 0o600), os.WriteFile(filepath.Join(dir, "file"), []byte("12345"), 0o600),

@@ -7,18 +7,16 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/runtime/hostfs"
 )
 
 func TestRead(t *testing.T) {
 	dir := t.TempDir()
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := must.Get(os.OpenRoot(dir))(t)
 	defer root.Close()
 	outside := filepath.Join(t.TempDir(), "outside")
-	if err := errors.Join(
+	must.Do(t, errors.Join(
 		os.WriteFile(outside, []byte("secret"), 0o600),
 		os.WriteFile(filepath.Join(dir, "file"), []byte("12345"), 0o600),
 		os.WriteFile(filepath.Join(dir, "sparse"), nil, 0o600),
@@ -27,9 +25,7 @@ func TestRead(t *testing.T) {
 		os.Symlink("file", filepath.Join(dir, "link")),
 		os.Symlink(outside, filepath.Join(dir, "out")),
 		os.Symlink(filepath.Dir(outside), filepath.Join(dir, "outdir")),
-	); err != nil {
-		t.Fatal(err)
-	}
+	))
 	for limit, want := range map[int64]error{5: nil, 6: nil, 4: hostfs.ErrTooLarge, 0: hostfs.ErrTooLarge} {
 		text, err := hostfs.Read(root, "file", limit)
 		if !errors.Is(err, want) || want == nil && string(text) != "12345" {

@@ -17,6 +17,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/runtime/image/keyring"
 )
 
@@ -59,9 +60,7 @@ func TestG4_AccessOverARestart(t *testing.T) {
 				r.add("r.io/preloaded:v1")
 				r.alias(stored("r.io/preloaded:v1").Id, "r.io/preloaded:v1")
 				m, log := over(t, r, dir, Settings{})
-				if err := ensure(t, m, Request{Image: name, PodUID: "first", Secrets: bob}); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, ensure(t, m, Request{Image: name, PodUID: "first", Secrets: bob}))
 				r.alias(stored(name).Id, name)
 				m, log2 := over(t, r, dir, Settings{VerifyPreloaded: tc.verify})
 				tc.req.PodUID = "second"
@@ -95,13 +94,9 @@ func TestG4_AnUnfinishedPullOverARestart(t *testing.T) {
 		if err := ensure(t, m, Request{Image: name, PodUID: "b", Policy: v1.PullNever}); !errors.Is(err, ErrImageNeverPull) {
 			t.Errorf("without the secret: %v", err)
 		}
-		if err := ensure(t, m, Request{Image: name, PodUID: "c", Secrets: bob}); err != nil {
-			t.Errorf("with the secret: %v", err)
-		}
+		must.Do(t, ensure(t, m, Request{Image: name, PodUID: "c", Secrets: bob}))
 		m, _ = over(t, r, dir, Settings{})
-		if err := ensure(t, m, Request{Image: name, PodUID: "c", Secrets: bob, Policy: v1.PullNever}); err != nil {
-			t.Errorf("with the secret, once more: %v", err)
-		}
+		must.Do(t, ensure(t, m, Request{Image: name, PodUID: "c", Secrets: bob, Policy: v1.PullNever}))
 	})
 }
 
@@ -118,23 +113,17 @@ func TestG4_ADamagedRecordIsVerifiedAgain(t *testing.T) {
 				r, dir := &registry{password: "right"}, t.TempDir()
 				r.add(other)
 				m, _ := over(t, r, dir, Settings{})
-				if err := ensure(t, m, Request{Image: name, PodUID: "a", Secrets: bob}); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, ensure(t, m, Request{Image: name, PodUID: "a", Secrets: bob}))
 				overwrite(t, filepath.Join(dir, "pulled"), text)
 				m, log := over(t, r, dir, Settings{})
 				if err := ensure(t, m, Request{Image: name, PodUID: "b", Policy: v1.PullNever}); !errors.Is(err, ErrImageNeverPull) {
 					t.Errorf("without a secret: %v", err)
 				}
-				if err := ensure(t, m, Request{Image: other, PodUID: "b", Policy: v1.PullNever}); err != nil {
-					t.Errorf("another image: %v", err)
-				}
+				must.Do(t, ensure(t, m, Request{Image: other, PodUID: "b", Policy: v1.PullNever}))
 				if !strings.Contains(log.String(), "credentials are verified again") || strings.Contains(log.String(), "right") {
 					t.Errorf("logged: %s", log)
 				}
-				if err := ensure(t, m, Request{Image: name, PodUID: "c", Secrets: bob}); err != nil {
-					t.Errorf("with the secret: %v", err)
-				}
+				must.Do(t, ensure(t, m, Request{Image: name, PodUID: "c", Secrets: bob}))
 				r.alias("mirror.io/private:v1", name) // the lost record may have had this repository
 				m, log = over(t, r, dir, Settings{})
 				if err := ensure(t, m, Request{Image: "mirror.io/private:v1", PodUID: "d", Policy: v1.PullNever}); !errors.Is(err, ErrImageNeverPull) {
@@ -154,9 +143,7 @@ func overwrite(t *testing.T, dir, text string) {
 	if err != nil || len(files) != 1 {
 		t.Fatal(files, err)
 	}
-	if err := os.WriteFile(files[0], []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(files[0], []byte(text), 0o600))
 }
 
 // A damaged record of a pull closes its name.
@@ -190,9 +177,7 @@ func TestG4_NoPullWithoutARecord(t *testing.T) {
 		if err := ensure(t, m, Request{Image: "r.io/app:v1", PodUID: "a", Secrets: bob}); !errors.Is(err, ErrImagePull) || len(r.pulls) > 0 {
 			t.Errorf("%v, %d pulls", err, len(r.pulls))
 		}
-		if err := ensure(t, m, Request{Image: "r.io/public:v1", PodUID: "b"}); err != nil {
-			t.Errorf("without a secret: %v", err)
-		}
+		must.Do(t, ensure(t, m, Request{Image: "r.io/public:v1", PodUID: "b"}))
 	})
 }
 
@@ -206,9 +191,7 @@ func TestG4_RecordsHoldNoSecretsAndAreRemoved(t *testing.T) {
 			time.Sleep(time.Second) // while it is pulled
 			wantRecords(t, dir, 1)
 		}()
-		if err := ensure(t, m, Request{Image: "r.io/app:v1", PodUID: "a", Secrets: bob}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, ensure(t, m, Request{Image: "r.io/app:v1", PodUID: "a", Secrets: bob}))
 		wantRecords(t, dir, 1)
 		img := stored("r.io/app:v1")
 		m.access.removed(img.Id, imageNames(img))

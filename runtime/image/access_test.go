@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/status"
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/runtime/image/keyring"
 )
 
@@ -24,9 +25,7 @@ func TestG4_ACredentialOfTheNodeIsForAllPods(t *testing.T) {
 			m := newTestManagerWith(t, Config{Settings: Settings{Runtime: &registry{password: "right"}}, Dir: t.TempDir()})
 			secret := loginSecret("node", "r.io", "bob", "right")
 			secret.Namespace, secret.Type = namespace, keyring.SecretTypeNode
-			if err := ensure(t, m, Request{Image: "r.io/private:v1", PodUID: "first", Secrets: []v1.Secret{secret}}); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, ensure(t, m, Request{Image: "r.io/private:v1", PodUID: "first", Secrets: []v1.Secret{secret}}))
 			err := ensure(t, m, Request{Image: "r.io/private:v1", PodUID: "second", Policy: v1.PullNever})
 			if (err == nil) != open {
 				t.Errorf("namespace %q: %v", namespace, err)
@@ -66,9 +65,7 @@ func TestG4_AccessToAPresentImage(t *testing.T) {
 				r.add("r.io/private:loaded")
 				r.add("mirror.io/preloaded:v1")
 				m := newTestManager(t, Settings{Runtime: r, ShareImages: tc.share})
-				if err := ensure(t, m, Request{Image: name, PodUID: "first", Secrets: bob}); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, ensure(t, m, Request{Image: name, PodUID: "first", Secrets: bob}))
 				r.alias(stored(name).Id, name)
 				r.alias(stored(name).Id[:20], name)
 				r.alias("mirror.io/preloaded:v1", name)
@@ -90,9 +87,7 @@ func TestG4_AnImagePulledByAllIsOpenToAll(t *testing.T) {
 		r := &registry{}
 		m := newTestManager(t, Settings{Runtime: r})
 		for _, secrets := range [][]v1.Secret{{loginSecret("s", "r.io", "bob", "p")}, nil, {loginSecret("s", "r.io", "eve", "q")}} {
-			if err := ensure(t, m, Request{Image: "r.io/app:v1", Secrets: secrets}); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, ensure(t, m, Request{Image: "r.io/app:v1", Secrets: secrets}))
 		}
 		if len(r.pulls) != 2 {
 			t.Errorf("pulls %v, want bob's and the one without a login", r.pulls)
@@ -111,9 +106,7 @@ func TestG4_AnImageJustPulledIsNotOpen(t *testing.T) {
 		if err := ensure(t, m, Request{Image: "r.io/private:v1", PodUID: "second"}); !errors.Is(err, ErrImagePull) {
 			t.Errorf("without a secret: %v, want a pull that fails", err)
 		}
-		if err := ensure(t, m, Request{Image: "r.io/public:v1", PodUID: "second"}); err != nil {
-			t.Errorf("another image: %v", err)
-		}
+		must.Do(t, ensure(t, m, Request{Image: "r.io/public:v1", PodUID: "second"}))
 		m.Wait()
 		synctest.Wait()
 		if len(m.access.intents) != 0 {
@@ -170,12 +163,8 @@ func TestG4_AnImageOfAnUnfinishedPullIsNotOpen(t *testing.T) {
 						t.Errorf("without the secret, as %s: %v", asked, err)
 					}
 				}
-				if err := ensure(t, m, Request{Image: name, PodUID: "c", Secrets: bob}); err != nil {
-					t.Errorf("with the secret: %v", err)
-				}
-				if err := ensure(t, m, Request{Image: name, PodUID: "d", Secrets: bob, Policy: v1.PullNever}); err != nil {
-					t.Errorf("with the secret, once more: %v", err)
-				}
+				must.Do(t, ensure(t, m, Request{Image: name, PodUID: "c", Secrets: bob}))
+				must.Do(t, ensure(t, m, Request{Image: name, PodUID: "d", Secrets: bob, Policy: v1.PullNever}))
 			})
 		})
 	}
@@ -207,9 +196,7 @@ func TestG4_ARefusedPullIsForgotten(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.add("r.io/app:v1")
-		if err := ensure(t, m, Request{Image: "r.io/app:v1", PodUID: "b", Policy: v1.PullNever}); err != nil {
-			t.Errorf("an image loaded onto the node: %v", err)
-		}
+		must.Do(t, ensure(t, m, Request{Image: "r.io/app:v1", PodUID: "b", Policy: v1.PullNever}))
 	})
 }
 

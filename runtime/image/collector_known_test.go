@@ -15,6 +15,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/runtime/cri/critest/faults"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/runtime/image"
 )
 
@@ -32,10 +33,7 @@ func TestImagesAreCollectedWhenTheListIsTooLarge(t *testing.T) {
 		rt, conn := critest.Start(t, config)
 		client, dir := cri.NewClient(conn), t.TempDir()
 		agent := func() (*image.Manager, *image.Collector) {
-			m, err := image.New(image.Config{Settings: image.Settings{Runtime: client}, Dir: dir})
-			if err != nil {
-				t.Fatal(err)
-			}
+			m := must.Get(image.New(image.Config{Settings: image.Settings{Runtime: client}, Dir: dir}))(t)
 			c, err := image.NewCollector(image.CollectorConfig{Runtime: client, Leases: m.Leases(), Statfs: func(string) (image.Disk, error) { return full(99), nil }})
 			if err != nil {
 				t.Fatal(err)

@@ -19,6 +19,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/runtime/cri/critest/faults"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/runtime/image"
 )
 
@@ -67,9 +68,7 @@ func TestCollectOldestUseFirst(t *testing.T) {
 		s := newStore(t, localImages("listed", "leased", "known", "never"), func(c *image.CollectorConfig) { c.Pods = &pods })
 		id := s.use("listed")
 		s.collect(82)
-		if _, err := s.client.RemoveContainer(t.Context(), &runtimeapi.RemoveContainerRequest{ContainerId: id}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(s.client.RemoveContainer(t.Context(), &runtimeapi.RemoveContainerRequest{ContainerId: id}))(t)
 		time.Sleep(time.Hour)
 		s.ensure("leased").Release()
 		time.Sleep(time.Hour)
@@ -119,13 +118,9 @@ func TestCollectKeeps(t *testing.T) {
 		s.annotations = map[string]string{runtime.AnnotationImageVolumes: "r.io/mounted:v1 " + idOf("by-id")}
 		for _, name := range []string{"running", "exited"} {
 			id := s.use(name)
-			if _, err := s.client.StartContainer(t.Context(), &runtimeapi.StartContainerRequest{ContainerId: id}); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(s.client.StartContainer(t.Context(), &runtimeapi.StartContainerRequest{ContainerId: id}))(t)
 			if name == "exited" {
-				if _, err := s.client.StopContainer(t.Context(), &runtimeapi.StopContainerRequest{ContainerId: id}); err != nil {
-					t.Fatal(err)
-				}
+				must.Get(s.client.StopContainer(t.Context(), &runtimeapi.StopContainerRequest{ContainerId: id}))(t)
 			}
 		}
 		leased := s.ensure("leased")
@@ -153,9 +148,7 @@ func TestRemoveUnused(t *testing.T) {
 			s.collect(1)
 			time.Sleep(5 * time.Minute)
 			before := len(s.Journal())
-			if err := s.collector.RemoveUnused(t.Context()); err != nil {
-				t.Error(err)
-			}
+			must.Do(t, s.collector.RemoveUnused(t.Context()))
 			want := "a b"
 			if !seen {
 				want = ""
@@ -190,9 +183,7 @@ func TestCollectAnImageOfTwoNames(t *testing.T) {
 		if got, err := s.tryCollect(85); removals(got) != "" || !errors.Is(err, image.ErrDiskFull) {
 			t.Errorf("%q was removed, %v", removals(got), err)
 		}
-		if _, err := s.client.RemoveContainer(t.Context(), &runtimeapi.RemoveContainerRequest{ContainerId: id}); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(s.client.RemoveContainer(t.Context(), &runtimeapi.RemoveContainerRequest{ContainerId: id}))(t)
 		s.wantRemoved(85, "x")
 	})
 }

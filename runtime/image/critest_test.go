@@ -21,6 +21,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/runtime/cri/critest/faults"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/runtime/image"
 )
 
@@ -36,10 +37,7 @@ func newNode(t *testing.T) *node {
 		{Image: critest.Image{Name: "r.io/slow:v1", User: "1000"}, PullTime: 10 * time.Minute},
 		{Image: critest.Image{Name: "r.io/private:v1"}, PullTime: time.Second, Credentials: []*runtimeapi.AuthConfig{{Username: "bob", Password: "hunter2"}}},
 	}})
-	m, err := image.New(image.Config{Settings: image.Settings{Runtime: n.Client}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := must.Get(image.New(image.Config{Settings: image.Settings{Runtime: n.Client}}))(t)
 	t.Cleanup(m.Wait)
 	return &node{n, m}
 }
@@ -64,9 +62,7 @@ func TestCallsOfEnsureImage(t *testing.T) {
 		n := newNode(t)
 		for _, tc := range []struct{ statuses, pulls int }{{2, 1}, {1, 0}} {
 			before := len(n.Journal())
-			if err := n.ensure(t.Context(), "r.io/slow:v1", "u"); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, n.ensure(t.Context(), "r.io/slow:v1", "u"))
 			j := n.Journal().After(before)
 			if j.Count(critest.ImageStatus) != tc.statuses || j.Count(critest.PullImage) != tc.pulls || j.Count() != tc.statuses+tc.pulls {
 				t.Errorf("%v\nwant %+v", j, tc)
@@ -82,9 +78,7 @@ func TestW2_ThePullIsCancelled(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			n := newNode(t)
 			if deaf {
-				if _, err := n.Inject(faults.Fault{Match: faults.Match{Method: critest.PullImage}, IgnoreCancel: true}); err != nil {
-					t.Fatal(err)
-				}
+				must.Get(n.Inject(faults.Fault{Match: faults.Match{Method: critest.PullImage}, IgnoreCancel: true}))(t)
 			}
 			began := time.Now()
 			var wg sync.WaitGroup
@@ -109,9 +103,7 @@ func TestW2_ThePullIsCancelled(t *testing.T) {
 			if deaf {
 				time.Sleep(10 * time.Minute) // the runtime is done late, and that does no harm
 			}
-			if err := n.ensure(t.Context(), "r.io/slow:v1", "next"); err != nil {
-				t.Error(err)
-			}
+			must.Do(t, n.ensure(t.Context(), "r.io/slow:v1", "next"))
 		})
 	}
 }
@@ -127,9 +119,7 @@ func TestB3_OverCRI(t *testing.T) {
 		if err := n.ensure(t.Context(), "r.io/private:v1", "u", bob("wrong")); !errors.Is(err, image.ErrImagePullBackOff) {
 			t.Errorf("at once: %v, want a back-off", err)
 		}
-		if err := n.ensure(t.Context(), "r.io/private:v1", "u", bob("hunter2")); err != nil {
-			t.Errorf("with the changed secret: %v", err)
-		}
+		must.Do(t, n.ensure(t.Context(), "r.io/private:v1", "u", bob("hunter2")))
 		pulls := n.Journal().Of(critest.PullImage)
 		if len(pulls) != 2 || !pulls[1].AuthIs(&runtimeapi.AuthConfig{Username: "bob", Password: "hunter2"}) {
 			t.Errorf("pulls, want 2 of them and pulls[1].AuthIs(&runtimeapi.AuthConfig{Username: \"bob\", Password: \"hunter2\"})\n%v", pulls)
@@ -151,9 +141,7 @@ func TestF8_PullOverARestart(t *testing.T) {
 			t.Fatalf("%v, want a failed pull", err)
 		}
 		time.Sleep(time.Until(e.RetryAt))
-		if err := n.ensure(t.Context(), "r.io/slow:v1", "u"); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, n.ensure(t.Context(), "r.io/slow:v1", "u"))
 	})
 }
 
@@ -168,9 +156,7 @@ func TestF13_AHangingPull(t *testing.T) {
 		hung := make(chan error)
 		go func() { hung <- n.ensure(t.Context(), "r.io/slow:v1", "hung") }()
 		synctest.Wait()
-		if err := n.ensure(t.Context(), "r.io/private:v1", "u", bob("hunter2")); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, n.ensure(t.Context(), "r.io/private:v1", "u", bob("hunter2")))
 		time.Sleep(24 * time.Hour)
 		gate.Open()
 		if err := <-hung; err != nil {

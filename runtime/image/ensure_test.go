@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/runtime/cri"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/syncpod/container/env"
 )
 
@@ -37,10 +38,7 @@ func TestEnsureImage(t *testing.T) {
 		m := newTestManager(t, Settings{Runtime: r})
 		asked := 0
 		req := Request{Image: "r.io/app:v1", PodUID: "u", RuntimeHandler: "kata", OnPull: func() { asked++ }}
-		img, err := m.EnsureImageExists(t.Context(), req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		img := must.Get(m.EnsureImageExists(t.Context(), req))(t)
 		if !img.Pulled || img.PullTook != time.Minute || img.ID != stored("r.io/app:v1").Id || img.Size != 42 || img.UID == nil || *img.UID != 1000 {
 			t.Errorf("image %+v, want img.Pulled and PullTook %v and ID %v and Size 42 and some img.UID and 1000", img, time.Minute, stored("r.io/app:v1").Id)
 		}
@@ -88,9 +86,7 @@ func TestR3_RegistryThatIsUnavailable(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := &registry{}
 				m := newTestManager(t, Settings{Runtime: r})
-				if err := ensure(t, m, Request{Image: "r.io/app:v1", PodUID: "u", Policy: v1.PullAlways}); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, ensure(t, m, Request{Image: "r.io/app:v1", PodUID: "u", Policy: v1.PullAlways}))
 				r.fails = tc.fails
 				for range 3 {
 					if err := ensure(t, m, Request{Image: "r.io/app:v1", PodUID: tc.pod, Used: []string{tc.used}, Policy: tc.policy, FetchSecrets: tc.fetch}); (err == nil) != tc.starts {
@@ -170,9 +166,7 @@ func TestBackOff(t *testing.T) {
 		}
 		r.fails = nil
 		time.Sleep(5 * time.Minute)
-		if err := ensure(t, m, req); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, ensure(t, m, req))
 		r.fails, r.present = status.Error(codes.NotFound, "x"), nil
 		var e *Error
 		if err := ensure(t, m, req); !errors.As(err, &e) || time.Until(e.RetryAt) != 10*time.Second {
@@ -230,9 +224,7 @@ func TestB3_AChangedSecretEndsTheBackOff(t *testing.T) {
 			t.Errorf("the same credential in another secret: %v, want a back-off", err)
 		}
 		req.Secrets = []v1.Secret{loginSecret("s", "r.io", "bob", "right")}
-		if err := ensure(t, m, req); err != nil {
-			t.Errorf("with the right password: %v", err)
-		}
+		must.Do(t, ensure(t, m, req))
 	})
 }
 
@@ -313,9 +305,7 @@ func TestW2_PullEndsWhenNoCallerWaits(t *testing.T) {
 			r.mu.Lock()
 			r.stubborn, r.pullTime = false, time.Second
 			r.mu.Unlock()
-			if err := ensure(t, m, Request{Image: "r.io/app:v1"}); err != nil {
-				t.Errorf("the next who wants it: %v", err)
-			}
+			must.Do(t, ensure(t, m, Request{Image: "r.io/app:v1"}))
 		})
 	}
 }
@@ -464,9 +454,7 @@ func TestB5_WaitingIsNoFailure(t *testing.T) {
 		if !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, ErrImagePull) {
 			t.Errorf("deleted while it waited: %v, want its context's error", err)
 		}
-		if err := ensure(t, m, Request{Image: "app:v1", PodUID: "u"}); err != nil {
-			t.Errorf("asked again: %v", err)
-		}
+		must.Do(t, ensure(t, m, Request{Image: "app:v1", PodUID: "u"}))
 		if want := []string{"slow:v1", "app:v1"}; !slices.Equal(r.pulls, want) {
 			t.Errorf("pulls %v, want %v", r.pulls, want)
 		}
@@ -549,9 +537,7 @@ func TestWaitBesideEnsureImage(t *testing.T) {
 		}
 	}()
 	for i := range 300 {
-		if err := ensure(t, m, Request{Image: fmt.Sprintf("a%d", i%3), Policy: v1.PullAlways}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, ensure(t, m, Request{Image: fmt.Sprintf("a%d", i%3), Policy: v1.PullAlways}))
 	}
 	close(stop)
 	<-stopped

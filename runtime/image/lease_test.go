@@ -14,21 +14,20 @@ import (
 	"google.golang.org/grpc/status"
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // remove removes an image from r as a garbage collector would.
 func (r *registry) remove(t *testing.T, l *Leases, name string, took time.Duration) bool {
 	t.Helper()
-	removed, err := l.Remove(t.Context(), stored(name), func(context.Context) error {
+	removed := must.Get(l.Remove(t.Context(), stored(name), func(context.Context) error {
 		time.Sleep(took)
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		delete(r.present, name)
 		return nil
-	})
-	if err != nil {
-		t.Error(err)
-	}
+	}))(t)
 	return removed
 }
 
@@ -38,14 +37,8 @@ func TestG1_AnImageInUseStays(t *testing.T) {
 		r := &registry{}
 		m := newTestManager(t, Settings{Runtime: r})
 		l := m.Leases()
-		a, err := m.EnsureImageExists(t.Context(), Request{Image: "app:v1"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		b, err := m.EnsureImageExists(t.Context(), Request{Image: "app:v1"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		a := must.Get(m.EnsureImageExists(t.Context(), Request{Image: "app:v1"}))(t)
+		b := must.Get(m.EnsureImageExists(t.Context(), Request{Image: "app:v1"}))(t)
 		retagged := &runtimeapi.Image{Id: a.ID, RepoTags: []string{"docker.io/library/other:v1"}}
 		for _, img := range []*runtimeapi.Image{stored("app:v1"), retagged, {Id: "x", RepoTags: []string{"docker.io/library/app:v1"}}} {
 			if removed, _ := l.Remove(t.Context(), img, func(context.Context) error { return nil }); removed || !l.Held(img) {
@@ -116,10 +109,7 @@ func TestG1_RemovalUnderAnotherName(t *testing.T) {
 // G1: runtimes list an image that was requested by tag and digest under each of them.
 func TestG1_ALeaseByTagAndDigestHoldsEither(t *testing.T) {
 	l, digest := &Leases{}, "@sha256:"+strings.Repeat("a", 64)
-	lease, err := l.Acquire(t.Context(), "r.io/app:v1"+digest)
-	if err != nil {
-		t.Fatal(err)
-	}
+	lease := must.Get(l.Acquire(t.Context(), "r.io/app:v1"+digest))(t)
 	for _, img := range []*runtimeapi.Image{
 		{Id: "x", RepoTags: []string{"r.io/app:v1"}},
 		{Id: "x", RepoDigests: []string{"r.io/app" + digest}},
@@ -169,10 +159,7 @@ func TestAFailedRemovalLeavesNothingBehind(t *testing.T) {
 	if removed || !errors.Is(err, boom) {
 		t.Errorf("%v, %v", removed, err)
 	}
-	lease, err := l.Acquire(t.Context(), "app:v1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	lease := must.Get(l.Acquire(t.Context(), "app:v1"))(t)
 	lease.Release()
 	if len(l.held)+len(l.removing) != 0 {
 		t.Errorf("left behind: %v %v", l.held, l.removing)

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/podsync/podsync/runtime/cri"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/runtime/image/keyring"
 )
 
@@ -45,10 +46,7 @@ func TestRedact(t *testing.T) {
 // Runtimes quote and escape the texts that they repeat, some more than once.
 func TestRedactEscapedPasswords(t *testing.T) {
 	for _, password := range []string{`hun"ter2`, "hun ter/2+", `hun\ter2`, "hun\x01ter2", "hun<ter>2", "hunter2"} {
-		inJSON, err := json.Marshal(password)
-		if err != nil {
-			t.Fatal(err)
-		}
+		inJSON := must.Get(json.Marshal(password))(t)
 		for _, written := range []string{
 			password, strconv.Quote(password), string(inJSON), url.QueryEscape(password), url.PathEscape(password),
 			url.UserPassword("bob", password).String(), base64.URLEncoding.EncodeToString([]byte("bob:" + password)),

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
+
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 const digest = "sha256:0123456789012345678901234567890123456789012345678901234567890123"
@@ -50,10 +52,7 @@ func TestPolicy(t *testing.T) {
 		{"", "a:latest@" + digest, true, true, ""},
 		{"", "a:v1", false, true, ""},
 	} {
-		ref, err := parseReference(tc.image)
-		if err != nil {
-			t.Fatal(err)
-		}
+		ref := must.Get(parseReference(tc.image))(t)
 		pull, reason := shouldPull(effectivePolicy(tc.policy, ref), tc.present)
 		if pull != tc.pull || reason != tc.reason {
 			t.Errorf("%+v: pull %v, reason %q", tc, pull, reason)

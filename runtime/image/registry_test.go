@@ -14,6 +14,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // registry is a runtime with images and the registry it pulls from.
@@ -147,10 +149,7 @@ func newTestManager(t *testing.T, c Settings) *Manager {
 
 func newTestManagerWith(t *testing.T, c Config) *Manager {
 	t.Helper()
-	m, err := New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := must.Get(New(c))(t)
 	t.Cleanup(m.Wait)
 	return m
 }

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // The recorded uses are limited, and two images keep their order of last use.
@@ -44,10 +46,7 @@ func TestUsesOfRemovedImagesAreForgotten(t *testing.T) {
 func TestALeaseIsAUse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &Leases{}
-		lease, err := l.Acquire(t.Context(), "app:v1")
-		if err != nil {
-			t.Fatal(err)
-		}
+		lease := must.Get(l.Acquire(t.Context(), "app:v1"))(t)
 		time.Sleep(time.Hour)
 		lease.Release()
 		released := time.Now()

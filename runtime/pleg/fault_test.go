@@ -195,9 +195,7 @@ func TestP2_PauseStartsAgain(t *testing.T) {
 		time.Sleep(time.Nanosecond)
 		fail(1)
 		synctest.Wait()
-		if _, err := w.GetNewerThan(t.Context(), "u", since); err != nil {
-			t.Errorf("GetNewerThan after a failure: %v", err)
-		}
+		must.Get(w.GetNewerThan(t.Context(), "u", since))(t)
 	})
 }
 
@@ -647,9 +645,7 @@ func TestE1_InspectionFindsTheRuntimeUnavailable(t *testing.T) {
 		fault.Remove()
 		time.Sleep(minRetry)
 		synctest.Wait()
-		if _, err := w.Available(); err != nil {
-			t.Errorf("available: %v", err)
-		}
+		must.Get(w.Available())(t)
 	})
 }
 
@@ -683,9 +679,7 @@ func TestE1_HungPodDoesNotHoldUpTheReturn(t *testing.T) {
 		w := n.run()
 		time.Sleep(time.Second)
 		synctest.Wait()
-		if _, err := w.Available(); err != nil {
-			t.Errorf("available: %v", err)
-		}
+		must.Get(w.Available())(t)
 	})
 }
 

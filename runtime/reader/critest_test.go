@@ -175,10 +175,7 @@ func TestF8_ReadsOverARestart(t *testing.T) {
 		n := testnode.New(t, critest.Config{}).Dial(cri.Config{})
 		n.RunPod("u", "a")
 		r := n.Reader()
-		before, err := r.PodStatus(t.Context(), "u", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		before := must.Get(r.PodStatus(t.Context(), "u", nil))(t)
 		must.Do(t, n.Restart(faults.Restart{Down: time.Minute, Disconnect: true, Sandboxes: faults.EffectStopped, Containers: faults.EffectStopped}))
 		time.Sleep(30 * time.Second)
 		if s, err := r.PodStatus(t.Context(), "u", before); !cri.Ambiguous(err) || s != nil {

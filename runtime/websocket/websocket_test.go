@@ -11,6 +11,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // pair returns both ends of a WebSocket over a real server.
@@ -45,14 +47,8 @@ func hijack(t *testing.T, w http.ResponseWriter) (net.Conn, *bufio.Reader) {
 
 func dial(t *testing.T, url string, protocols ...string) (*Conn, string) {
 	t.Helper()
-	conn, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	req, err := http.NewRequest("GET", url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(net.Dial("tcp", strings.TrimPrefix(url, "http://")))(t)
+	req := must.Get(http.NewRequest("GET", url, nil))(t)
 	ws, protocol, err := Dial(conn, req, protocols...)
 	if err != nil {
 		t.Fatal(err)
@@ -76,21 +72,15 @@ func TestMessages(t *testing.T) {
 	if err := client.Write(make([]byte, maxMessage+1)); err == nil {
 		t.Error("a message that is too long was sent")
 	}
-	if err := client.write(opPing, []byte("there?")); err != nil {
-		t.Error(err)
-	}
-	if err := client.Close(); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, client.write(opPing, []byte("there?")))
+	must.Do(t, client.Close())
 	if _, err := server.Read(); !errors.Is(err, io.EOF) {
 		t.Errorf("after the end: %v", err)
 	}
 	if err := client.Write(nil); !errors.Is(err, net.ErrClosed) {
 		t.Errorf("a closed one is written to: %v", err)
 	}
-	if err := client.Close(); err != nil {
-		t.Errorf("the second Close: %v", err)
-	}
+	must.Do(t, client.Close())
 }
 
 func TestPing(t *testing.T) {
@@ -127,18 +117,14 @@ func TestCloseWrite(t *testing.T) {
 	if err := server.Write(nil); !errors.Is(err, net.ErrClosed) {
 		t.Errorf("it is written to: %v", err)
 	}
-	if err := errors.Join(client.write(opPing, []byte("there?")), client.Write([]byte("a"))); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, errors.Join(client.write(opPing, []byte("there?")), client.Write([]byte("a"))))
 	if got, err := server.Read(); err != nil || string(got) != "a" {
 		t.Errorf("%q, %v, want %q and no error", got, err, "a")
 	}
 	if _, err := client.Read(); !errors.Is(err, io.EOF) {
 		t.Errorf("after the end: %v", err)
 	}
-	if err := server.Close(); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, server.Close())
 	if _, err := client.Read(); !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Errorf("after Close: %v, want the end of the connection and no more", err)
 	}
@@ -204,20 +190,14 @@ func TestRefusal(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		req, err := http.NewRequest("GET", web.URL+path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		req := must.Get(http.NewRequest("GET", web.URL+path, nil))(t)
 		_, _, err = Dial(conn, req, "b")
 		var refused *RefusedError
 		if !errors.As(err, &refused) || err.Error() != want {
 			t.Errorf("%s: %v, want %s", path, err, want)
 		}
 	}
-	resp, err := http.Get(web.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	resp := must.Get(http.Get(web.URL))(t)
 	resp.Body.Close()
 	if resp.StatusCode != 400 {
 		t.Errorf("a request for something else: %d", resp.StatusCode)

@@ -272,9 +272,7 @@ func TestCreateMakesTheLogDirectory(t *testing.T) {
 		config := podConfig()
 		config.LogDirectory = dir
 		must.Get(n.runner.Create(t.Context(), config, ""))(t)
-		if _, err := os.Stat(dir); err != nil {
-			t.Error(err)
-		}
+		must.Get(os.Stat(dir))(t)
 	})
 }
 

@@ -105,9 +105,7 @@ func TestOneStopInFlightAfterItsCallerLeft(t *testing.T) {
 		if err := n.runner.Stop(ctx, c.ID); !errors.Is(err, cri.ErrDeadline) || time.Since(began) != time.Second {
 			t.Errorf("after %v: %v; want the context's error after a second", time.Since(began), err)
 		}
-		if err := n.runner.Stop(t.Context(), c.ID); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, n.runner.Stop(t.Context(), c.ID))
 		if took := time.Since(began); took != 10*time.Second {
 			t.Errorf("took %v, want the result of the stop in flight", took)
 		}
@@ -190,9 +188,7 @@ func TestF8_StopOverARestart(t *testing.T) {
 
 func TestNewRunnerValidates(t *testing.T) {
 	runtime := runtimeapi.NewRuntimeServiceClient(nil)
-	if _, err := run.New(run.Config{Runtime: runtime, InitialRetry: time.Minute, MaxRetry: time.Hour}); err != nil {
-		t.Errorf("long retries: %v", err)
-	}
+	must.Get(run.New(run.Config{Runtime: runtime, InitialRetry: time.Minute, MaxRetry: time.Hour}))(t)
 	for want, c := range map[string]run.Config{
 		"Config.Runtime":             {},
 		"Owner.Name":                 {Runtime: runtime, Owner: cri.Owner{Name: "a b"}},

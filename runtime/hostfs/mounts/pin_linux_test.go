@@ -8,6 +8,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // bind mounts source at a new directory or file, and unmounts it at the end of the test.
@@ -24,10 +26,7 @@ func bind(t *testing.T, source, at string) {
 func bury(t *testing.T, dir, name string, levels int) {
 	t.Helper()
 	flags := syscall.O_RDONLY | syscall.O_DIRECTORY | syscall.O_CLOEXEC
-	top, err := syscall.Open(dir, flags, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	top := must.Get(syscall.Open(dir, flags, 0))(t)
 	defer syscall.Close(top)
 	at, err := syscall.Dup(top)
 	spaces := strings.Repeat(" ", 255)
@@ -46,19 +45,14 @@ func bury(t *testing.T, dir, name string, levels int) {
 		at = next
 	}
 	defer syscall.Close(at)
-	if err := syscall.Renameat(top, name, at, name); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Renameat(top, name, at, name))
 }
 
 // Exactly the mounts are found, wherever the mounted directory is moved and whatever its name is.
 func TestPinsAreFoundWhereverTheirDirectoryIs(t *testing.T) {
 	for _, name := range []string{"buried", "da\rta", "x\u2028y", "a b\tc\nd\\e"} {
 		t.Run(name, func(t *testing.T) {
-			top, err := filepath.EvalSymlinks(t.TempDir())
-			if err != nil {
-				t.Fatal(err)
-			}
+			top := must.Get(filepath.EvalSymlinks(t.TempDir()))(t)
 			volume, pin, file, other := filepath.Join(top, "volume"), filepath.Join(top, "pins", "0"), filepath.Join(top, "pins", "1"), filepath.Join(top, "other")
 			if err := errors.Join(os.MkdirAll(filepath.Join(volume, "data"), 0o700), os.MkdirAll(pin, 0o700), os.Mkdir(other, 0o700),
 				os.WriteFile(filepath.Join(volume, "file"), nil, 0o600), os.WriteFile(file, nil, 0o600)); err != nil {

@@ -10,15 +10,14 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // users returns the user names of the credentials that were found.
 func users(t *testing.T, image string, secrets ...v1.Secret) []string {
 	t.Helper()
-	k, err := New(secrets)
-	if err != nil {
-		t.Fatal(err)
-	}
+	k := must.Get(New(secrets))(t)
 	var found []string
 	for _, c := range k.Lookup(image) {
 		username, _ := c.Login()
@@ -56,9 +55,7 @@ func TestSecretForOneRepository(t *testing.T) {
 // A pod that names a large secret any number of times costs no more than a few of them.
 func TestPullSecretsAreBounded(t *testing.T) {
 	large := v1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "s"}, Data: map[string][]byte{v1.DockerConfigJsonKey: []byte(`{"auths":{}}` + strings.Repeat(" ", 1<<20))}}
-	if _, err := New(slices.Repeat([]v1.Secret{large}, 7)); err != nil {
-		t.Errorf("7 MiB: %v", err)
-	}
+	must.Get(New(slices.Repeat([]v1.Secret{large}, 7)))(t)
 	if _, err := New(slices.Repeat([]v1.Secret{large}, 80_000)); err == nil || !strings.Contains(err.Error(), "ns/s") {
 		t.Errorf("80 GiB: %v", err)
 	}
@@ -230,10 +227,7 @@ func TestBrokenSecretsAreNamedAndNotQuoted(t *testing.T) {
 
 func TestNothingPrintsACredential(t *testing.T) {
 	secrets := []v1.Secret{loginSecret("s", "r.io", "bob", "hunter2")}
-	k, err := New(secrets)
-	if err != nil {
-		t.Fatal(err)
-	}
+	k := must.Get(New(secrets))(t)
 	holder := struct {
 		k Keyring
 		c []Credentials
