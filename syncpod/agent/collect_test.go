@@ -18,6 +18,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/runtime/cri/critest/faults"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/runtime/image"
 	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/agent"
@@ -58,13 +59,9 @@ func TestImagesAreCollected(t *testing.T) {
 		{"never", func(c *agent.Config) { c.NoImageGC, c.ImagePolicy = false, image.GCPolicy{HighPercent: 100} }, 0},
 	} {
 		dir := filepath.Join(t.TempDir(), "runtime")
-		if err := os.Mkdir(dir, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Mkdir(dir, 0o755))
 		inBubble(t, critest.Config{Dir: dir}, func(t *testing.T, n *node) {
-			if err := os.RemoveAll(dir); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.RemoveAll(dir))
 			n.start([]source.Source{source.NewStaticPush("file")}, tt.change)
 			time.Sleep(10*time.Minute + time.Second)
 			before := len(n.Journal())

@@ -21,6 +21,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/runtime/cri/critest/journal"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/source"
 )
@@ -89,14 +90,9 @@ func TestCosts(t *testing.T) {
 	}
 	const file = "testdata/costs.txt"
 	if *rewrite {
-		if err := os.WriteFile(file, []byte(seen.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(file, []byte(seen.String()), 0o644))
 	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := must.Get(os.ReadFile(file))(t)
 	if seen.String() != string(want) {
 		t.Errorf("%s has other counts (go test ./syncpod/agent -run TestCosts -rewrite records these):\n%s", file, seen.String())
 	}

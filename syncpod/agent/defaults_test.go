@@ -11,6 +11,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/oom"
 	"github.com/podsync/podsync/syncpod/source"
@@ -74,10 +75,7 @@ func (n *node) doneByDefault(t *testing.T, dir string, off func(*agent.Config)) 
 // The README has an agent with all of this in at most 25 lines of Config, and names the fields that turn
 // parts off.
 func TestReadme(t *testing.T) {
-	text, err := os.ReadFile("../../README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("../../README.md"))(t)
 	readme := string(text)
 	_, config, found := strings.Cut(readme, "agent.New(agent.Config{\n")
 	config, _, _ = strings.Cut(config, "\n})\n")

@@ -23,6 +23,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/runtime/cri/critest/faults"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/runtime/stats"
 	"github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/eviction"
@@ -232,9 +233,7 @@ func TestEvictionsTakeTurns(t *testing.T) {
 		n.using("first", 3*gib)
 		n.using("second", gib)
 		stuck := n.instances("first").Containers[0].ID.ID
-		if err := n.Runtime.SetIgnoreSignals(stuck, faults.IgnoreSignals{Term: true, Kill: true}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, n.Runtime.SetIgnoreSignals(stuck, faults.IgnoreSignals{Term: true, Kill: true}))
 		short.has(0)
 		time.Sleep(50 * time.Second)
 		wantRunningPods(t, n, "first", "second")
@@ -243,9 +242,7 @@ func TestEvictionsTakeTurns(t *testing.T) {
 		}
 		time.Sleep(45 * time.Second)
 		wantRunningPods(t, n, "first")
-		if err := n.Runtime.SetIgnoreSignals(stuck, faults.IgnoreSignals{}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, n.Runtime.SetIgnoreSignals(stuck, faults.IgnoreSignals{}))
 		time.Sleep(time.Minute)
 		wantRunningPods(t, n)
 		wantEvicted(t, a, "first", "second")
@@ -313,16 +310,12 @@ func TestEvictionOverARestart(t *testing.T) {
 		time.Sleep(30 * time.Second)
 		n.using("first", 3*gib)
 		stuck := n.instances("first").Containers[0].ID.ID
-		if err := n.Runtime.SetIgnoreSignals(stuck, faults.IgnoreSignals{Term: true, Kill: true}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, n.Runtime.SetIgnoreSignals(stuck, faults.IgnoreSignals{Term: true, Kill: true}))
 		short.has(0)
 		time.Sleep(11 * time.Second)
 		a.kill()
 		short.has(8 * gib)
-		if err := n.Runtime.SetIgnoreSignals(stuck, faults.IgnoreSignals{}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, n.Runtime.SetIgnoreSignals(stuck, faults.IgnoreSignals{}))
 		src = source.NewPush()
 		a = n.start([]source.Source{src}, change)
 		set(t, src, first, second)
@@ -366,9 +359,7 @@ func TestEvictionForALimit(t *testing.T) {
 		time.Sleep(30 * time.Second)
 		for uid, size := range map[string]int{"first": 2 << 20, "second": 1 << 19} {
 			at := filepath.Join(root, "pods", uid, "volumes", "kubernetes.io~empty-dir", "cache", "data")
-			if err := os.WriteFile(at, make([]byte, size), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(at, make([]byte, size), 0o600))
 		}
 		time.Sleep(2 * time.Minute)
 		wantEvicted(t, a, "first")
@@ -393,10 +384,7 @@ func TestEvictionPolicyIsChecked(t *testing.T) {
 }
 
 func (n *node) client(t *testing.T) *cri.Client {
-	conn, err := n.Runtime.Dial()
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(n.Runtime.Dial())(t)
 	t.Cleanup(func() { conn.Close() })
 	return cri.NewClient(conn)
 }
@@ -435,9 +423,7 @@ func TestEvictionOfATerminatingPod(t *testing.T) {
 				n.using("first", 3*gib)
 				n.using("second", gib)
 				deaf := n.instances("first").Containers[0].ID.ID
-				if err := n.Runtime.SetIgnoreSignals(deaf, faults.IgnoreSignals{Term: true}); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, n.Runtime.SetIgnoreSignals(deaf, faults.IgnoreSignals{Term: true}))
 				first = first.DeepCopy()
 				tc.ends(first)
 				set(t, src, first, second)
@@ -445,9 +431,7 @@ func TestEvictionOfATerminatingPod(t *testing.T) {
 				wantRunningPods(t, n, "first", "second")
 				if tc.exceeds {
 					at := filepath.Join(root, "pods", "first", "volumes", "kubernetes.io~empty-dir", "cache", "data")
-					if err := os.WriteFile(at, make([]byte, 2<<20), 0o600); err != nil {
-						t.Fatal(err)
-					}
+					must.Do(t, os.WriteFile(at, make([]byte, 2<<20), 0o600))
 				} else {
 					short.has(0)
 					time.Sleep(11 * time.Second)

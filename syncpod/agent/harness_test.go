@@ -15,6 +15,7 @@ import (
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	podreader "github.com/podsync/podsync/runtime/reader"
 	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/agent"
@@ -131,9 +132,7 @@ func (n *node) running(uid string) int {
 
 func set(t testing.TB, p *source.Push, pods ...*v1.Pod) {
 	t.Helper()
-	if err := p.Set(pods...); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, p.Set(pods...))
 }
 
 // wantRunning checks how many containers of pods run.
@@ -167,10 +166,7 @@ func (n *node) instances(uid string) *runtime.PodStatus {
 
 func countFiles(t *testing.T, pattern string) int {
 	t.Helper()
-	found, err := filepath.Glob(pattern)
-	if err != nil {
-		t.Fatal(err)
-	}
+	found := must.Get(filepath.Glob(pattern))(t)
 	return len(found)
 }
 

@@ -17,6 +17,7 @@ import (
 
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/runtime/cri/critest/faults"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/oom"
@@ -108,9 +109,7 @@ func TestOOMBeforeTheContainerIsSeen(t *testing.T) {
 		n.start([]source.Source{src}, reportingOOM(killed, events))
 		time.Sleep(time.Second)
 		for _, m := range []critest.Method{critest.ListContainers, critest.ContainerStatus} {
-			if _, err := n.Runtime.Inject(faults.Fault{Match: faults.Match{Method: m}, Delay: 3 * time.Second}); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(n.Runtime.Inject(faults.Fault{Match: faults.Match{Method: m}, Delay: 3 * time.Second}))(t)
 		}
 		set(t, src, asking("web", ""))
 		for len(n.Runtime.Journal().Of(critest.StartContainer)) == 0 {
@@ -140,9 +139,7 @@ func TestOOMKillInACgroupThatNamesAnother(t *testing.T) {
 		time.Sleep(30 * time.Second)
 		other := n.instances("other").Containers[0].ID.ID
 		for _, m := range []critest.Method{critest.ListContainers, critest.ContainerStatus} {
-			if _, err := n.Runtime.Inject(faults.Fault{Match: faults.Match{Method: m}, Delay: 500 * time.Millisecond}); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(n.Runtime.Inject(faults.Fault{Match: faults.Match{Method: m}, Delay: 500 * time.Millisecond}))(t)
 		}
 		set(t, src, asking("other", ""), asking("web", ""))
 		for len(n.Runtime.Journal().Of(critest.StartContainer)) == 1 {

@@ -16,6 +16,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/runtime/cri/critest/faults"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/runtime/logs"
 	"github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/source"
@@ -36,9 +37,7 @@ func wantWholeLog(t *testing.T, root, uid string, from int) (last int) {
 	t.Helper()
 	var out bytes.Buffer
 	log := logs.Log{Path: filepath.Join(root, "default_web_"+uid, "app", "0.log")}
-	if err := new(logs.Reader).Read(t.Context(), log, nil, &out, &out); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, new(logs.Reader).Read(t.Context(), log, nil, &out, &out))
 	next := -1
 	for line := range strings.Lines(out.String()) {
 		var number int
@@ -83,9 +82,7 @@ func TestLogsAreRotated(t *testing.T) {
 			synctest.Wait() // a rotation begins at the same time
 			wantWholeLog(t, root, "u", 0)
 			fault.Match = faults.Match{Method: critest.ReopenContainerLog}
-			if _, err := n.Inject(fault); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(n.Inject(fault))(t)
 			time.Sleep(5 * time.Minute)
 			a.kill()
 			wantWholeLog(t, root, "u", 0)

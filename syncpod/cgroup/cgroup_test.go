@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/syncpod/cgroup"
 	"github.com/podsync/podsync/syncpod/podspec/qos"
 )
@@ -26,14 +27,8 @@ func TestNames(t *testing.T) {
 		{"/edge/my-pods/", "BestEffort", "/edge/my-pods/besteffort/pod1-2", "/edge.slice/edge-my_pods.slice/edge-my_pods-besteffort.slice/edge-my_pods-besteffort-pod1_2.slice"},
 		{"/", "Guaranteed", "/pod1-2", "/pod1_2.slice"},
 	} {
-		root, err := cgroup.ParseName(tt.root)
-		if err != nil {
-			t.Fatal(err)
-		}
-		name, err := cgroup.PodName(root, v1.PodQOSClass(tt.class), "1-2")
-		if err != nil {
-			t.Fatal(err)
-		}
+		root := must.Get(cgroup.ParseName(tt.root))(t)
+		name := must.Get(cgroup.PodName(root, v1.PodQOSClass(tt.class), "1-2"))(t)
 		if got := name.Path(cgroup.Cgroupfs); got != tt.cgroupfs {
 			t.Errorf("%s, cgroupfs: %s, want %v", tt.cgroupfs, got, tt.cgroupfs)
 		}
@@ -121,10 +116,7 @@ func TestAbove(t *testing.T) {
 		Allocatable:       v1.ResourceList{"cpu": resource.MustParse("4"), "memory": resource.MustParse("1Gi"), "pid": resource.MustParse("1000")},
 		MemoryReservation: true,
 	}
-	node, err := cgroup.ResourceConfigForNode(above)
-	if err != nil {
-		t.Fatal(err)
-	}
+	node := must.Get(cgroup.ResourceConfigForNode(above))(t)
 	want := cgroup.Resources{
 		CPUShares: 4096, Memory: new(int64(1 << 30)), PIDs: new(int64(1000)),
 		Unified: map[string]string{"memory.min": "100", "memory.low": "23"},
@@ -242,10 +234,7 @@ func TestRandomPods(t *testing.T) {
 	for range 5000 {
 		pod := &v1.Pod{Spec: v1.PodSpec{InitContainers: containers(r.IntN(3)), Containers: containers(1 + r.IntN(3)), Overhead: list(pick(), pick())}}
 		before := pod.DeepCopy()
-		got, err := cgroup.ResourceConfigForPod(cgroup.Input{Pod: pod, MemoryReservation: true, PIDs: 5})
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := must.Get(cgroup.ResourceConfigForPod(cgroup.Input{Pod: pod, MemoryReservation: true, PIDs: 5}))(t)
 		if !reflect.DeepEqual(pod, before) {
 			t.Fatal("the pod was written to")
 		}

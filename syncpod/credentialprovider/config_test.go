@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/syncpod/credentialprovider"
 )
 
@@ -70,9 +71,7 @@ func TestFolderOfConfigurations(t *testing.T) {
 func TestConfigurationFilesAreBounded(t *testing.T) {
 	n := newNode(t, one("ecr"))
 	n.plugin("ecr", "")
-	if err := os.Truncate(n.config.File, 1<<40); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Truncate(n.config.File, 1<<40))
 	if _, err := credentialprovider.New(n.config); err == nil || !strings.Contains(err.Error(), n.config.File) {
 		t.Errorf("a terabyte: %v", err)
 	}
@@ -84,9 +83,7 @@ func TestConfigurationFilesAreBounded(t *testing.T) {
 		t.Errorf("65 files: %v", err)
 	}
 	n.config.File = t.TempDir()
-	if err := exec.Command("mkfifo", filepath.Join(n.config.File, "a.yaml")).Run(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, exec.Command("mkfifo", filepath.Join(n.config.File, "a.yaml")).Run())
 	if _, err := credentialprovider.New(n.config); err == nil {
 		t.Error("a FIFO is read")
 	}

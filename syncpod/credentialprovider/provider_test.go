@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/runtime/image/keyring"
 	"github.com/podsync/podsync/syncpod/credentialprovider"
 )
@@ -113,9 +114,7 @@ func passwords(t *testing.T, secrets []v1.Secret) map[string]string {
 		var config struct {
 			Auths map[string]struct{ Username, Password string }
 		}
-		if err := json.Unmarshal(s.Data[v1.DockerConfigJsonKey], &config); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal(s.Data[v1.DockerConfigJsonKey], &config))
 		for registry, a := range config.Auths {
 			all[registry] = a.Password
 		}
@@ -291,25 +290,17 @@ func TestPluginsThatFail(t *testing.T) {
 // The program of a plugin is in its folder.
 func TestProgramsAreConfined(t *testing.T) {
 	n := newNode(t, one("ecr"))
-	if err := os.Symlink("/bin/sh", filepath.Join(n.dir, "ecr")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Symlink("/bin/sh", filepath.Join(n.dir, "ecr")))
 	if _, err := credentialprovider.New(n.config); err == nil || !strings.Contains(err.Error(), "link out of") {
 		t.Errorf("a link to /bin/sh: %v", err)
 	}
-	if err := os.Remove(filepath.Join(n.dir, "ecr")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(filepath.Join(n.dir, "ecr")))
 	if _, err := credentialprovider.New(n.config); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("without a program: %v", err)
 	}
 	n.plugin("real", answer("v1", "Image", "", "a.example.com", "secret"))
-	if err := os.Symlink("real", filepath.Join(n.dir, "ecr")); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := n.provider().PullSecrets(t.Context(), podOf("p", "a.example.com/one")); err != nil {
-		t.Errorf("a link within the folder: %v", err)
-	}
+	must.Do(t, os.Symlink("real", filepath.Join(n.dir, "ecr")))
+	must.Get(n.provider().PullSecrets(t.Context(), podOf("p", "a.example.com/one")))(t)
 }
 
 // Arguments, variables, and a plugin that has no credentials.
@@ -399,10 +390,7 @@ func TestImageSecrets(t *testing.T) {
 	}
 	n = newNode(t, one("gcr"))
 	n.plugin("gcr", answer("v1", "Image", "", "*.example.com", "secret"))
-	secrets, err := n.provider().ImageSecrets(t.Context(), "a.example.com/one:v1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	secrets := must.Get(n.provider().ImageSecrets(t.Context(), "a.example.com/one:v1"))(t)
 	ring, err := keyring.New(secrets)
 	if found := ring.Lookup("a.example.com/one:v1"); err != nil || len(found) != 1 || !found[0].Equal(keyring.Of("u", "secret")) || !found[0].Node() {
 		t.Errorf("%v, %v", found, err)

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // While as many processes of a plugin run as may, pods wait for their turn, and those of other plugins do not. A pod whose image the answer
@@ -25,10 +27,7 @@ func TestPluginsRunInTurns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := New(Config{File: filepath.Join(dir, "config.yaml"), BinDir: dir})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(New(Config{File: filepath.Join(dir, "config.yaml"), BinDir: dir}))(t)
 	ask := func(ctx context.Context, image string) error {
 		_, err := p.PullSecrets(ctx, &v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{{Name: "app", Image: image}}}})
 		return err

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/syncpod/memory"
 )
 
@@ -38,10 +39,7 @@ func TestRecordsOfReleasesAreReadAndKept(t *testing.T) {
 		if release := filepath.Base(filepath.Dir(filepath.Dir(file))); release == "v0.0" || release == "v0.1" {
 			delete(want["exited"].([]any)[0].(map[string]any), "imageVolumes")
 		}
-		again, err := json.Marshal(record(t, text(t, file)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		again := must.Get(json.Marshal(record(t, text(t, file))))(t)
 		if got := parse(t, again); !reflect.DeepEqual(got, want) {
 			t.Errorf("%s is written as\n%v, want\n%v", file, got, want)
 		}
@@ -53,10 +51,7 @@ func TestFieldsOfALaterReleaseAreIgnored(t *testing.T) {
 	for _, file := range releases(t) {
 		value := parse(t, text(t, file))
 		value["later"] = map[string]any{"than": []any{"this"}}
-		later, err := json.Marshal(value)
-		if err != nil {
-			t.Fatal(err)
-		}
+		later := must.Get(json.Marshal(value))(t)
 		if got, want := record(t, later), record(t, text(t, file)); !reflect.DeepEqual(got, want) {
 			t.Errorf("%s with one more field is\n%+v, want\n%+v", file, got, want)
 		}
@@ -88,10 +83,7 @@ func TestRecordOfTheNewestReleaseHasAllFields(t *testing.T) {
 
 func text(t *testing.T, file string) []byte {
 	t.Helper()
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(file))(t)
 	return text
 }
 

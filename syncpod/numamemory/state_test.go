@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/syncpod/numamemory"
 	"github.com/podsync/podsync/syncpod/topology"
 )
@@ -26,10 +27,7 @@ func machine(t *testing.T, nodes int) numamemory.State {
 		c.Nodes = append(c.Nodes, numamemory.Node{ID: i, Memory: 4 * gi})
 	}
 	c.Nodes[0].Reserved = map[v1.ResourceName]uint64{v1.ResourceMemory: gi}
-	s, err := numamemory.New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(numamemory.New(c))(t)
 	return s
 }
 
@@ -47,9 +45,7 @@ func allocate(t *testing.T, s numamemory.State, pod *v1.Pod, h topology.Hint) nu
 	a := &numamemory.Admission{State: s}
 	for _, list := range [][]v1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
 		for i := range list {
-			if err := a.Allocate(pod, &list[i], h); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, a.Allocate(pod, &list[i], h))
 		}
 	}
 	return a.State
@@ -58,10 +54,7 @@ func allocate(t *testing.T, s numamemory.State, pod *v1.Pod, h topology.Hint) nu
 // The State before an allocation stays as it was, and the State after a release is equal to it.
 func TestStatesAreValues(t *testing.T) {
 	empty := machine(t, 2)
-	before, err := json.Marshal(empty)
-	if err != nil {
-		t.Fatal(err)
-	}
+	before := must.Get(json.Marshal(empty))(t)
 	pod := podOf("p", container("a", "5Gi"), container("b", "1Gi"))
 	pod.Spec.InitContainers = []v1.Container{container("i", "6Gi")}
 	full := allocate(t, empty, pod, topology.Hint{Nodes: 3})
@@ -74,10 +67,7 @@ func TestStatesAreValues(t *testing.T) {
 		t.Errorf("stored as %s, error %v", text, err)
 	}
 	full.Started(pod, "a")
-	after, err := json.Marshal(full.Release("p"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	after := must.Get(json.Marshal(full.Release("p")))(t)
 	for name, got := range map[string]any{"before": empty, "full": stored} {
 		want := map[string]string{"before": string(before), "full": string(text)}[name]
 		if now, err := json.Marshal(got); err != nil || string(now) != want {
@@ -184,10 +174,7 @@ func BenchmarkHints(b *testing.B) {
 			for i := range c.nodes {
 				config.Nodes = append(config.Nodes, numamemory.Node{ID: i, Memory: 4 * gi, Reserved: map[v1.ResourceName]uint64{v1.ResourceMemory: gi}})
 			}
-			s, err := numamemory.New(config)
-			if err != nil {
-				b.Fatal(err)
-			}
+			s := must.Get(numamemory.New(config))(b)
 			pod := podOf("p", container("c", "2Gi"))
 			for b.Loop() {
 				s.Hints(pod, &pod.Spec.Containers[0])

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/podworkers"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/loop"
 	"github.com/podsync/podsync/syncpod/page"
@@ -130,9 +131,7 @@ func hostile(t *testing.T, n int) (*page.Page, *fakeAgent) {
 			}
 		}
 		c.Sync.Events.Eventf(&v1.ObjectReference{UID: pod.UID, Namespace: text, Name: text, FieldPath: "spec.containers{" + text + "}"}, "Warning", text, "%s", text)
-		if err := c.Sync.Sink.SetPodStatus(t.Context(), pod, a.pods[i].Status); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, c.Sync.Sink.SetPodStatus(t.Context(), pod, a.pods[i].Status))
 		errs = append(errs, &source.ManifestError{File: "/etc/pods/" + text, Document: 1, Err: errors.New(text)})
 	}
 	a.health.Sources = []loop.SourceHealth{{Name: "file", Errors: errs}}
@@ -199,10 +198,7 @@ func TestForeignRequestsAreRejected(t *testing.T) {
 }
 
 func TestServeRejectsOtherAddresses(t *testing.T) {
-	l, err := net.Listen("tcp", ":0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", ":0"))(t)
 	if err := page.Serve(t.Context(), l, http.NotFoundHandler()); err == nil || !strings.Contains(err.Error(), "is no loopback address") {
 		t.Errorf("served on %v: %v", l.Addr(), err)
 	}
@@ -256,9 +252,7 @@ func TestEventsAreBounded(t *testing.T) {
 		}
 	}
 	w := get(view.Handler(a), "/state", nil)
-	if err := json.Unmarshal(w.Body.Bytes(), &state); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(w.Body.Bytes(), &state))
 	if len(state.Events) != 26 || state.Events[0].N != "quiet" || state.Events[0].X != 2 || w.Body.Len() > 20_000 {
 		t.Errorf("%d events in %d bytes, the first %+v; want 25 of loud, and the one of quiet with 2 occurrences first", len(state.Events), w.Body.Len(), state.Events[0])
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/syncpod/poddir"
 )
 
@@ -22,9 +23,7 @@ func TestSparseHostsFileIsNotRead(t *testing.T) {
 	size := int64(4 << 40)
 	if os.Truncate(path, size) != nil {
 		size = 1 << 30 // as large as a file may be here
-		if err := os.Truncate(path, size); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Truncate(path, size))
 	}
 	var before, after goruntime.MemStats
 	goruntime.ReadMemStats(&before)
@@ -43,9 +42,7 @@ func TestSparseHostsFileIsNotRead(t *testing.T) {
 
 func TestNodeHostsAreBounded(t *testing.T) {
 	node := filepath.Join(t.TempDir(), "hosts")
-	if err := errors.Join(os.WriteFile(node, nil, 0o600), os.Truncate(node, 1<<30)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.WriteFile(node, nil, 0o600), os.Truncate(node, 1<<30)))
 	d := newDirs(t, poddir.Config{NodeHosts: node})
 	pod := webPod()
 	pod.Spec.HostNetwork = true
@@ -62,18 +59,11 @@ func TestEndlessMessage(t *testing.T) {
 	size := int64(1 << 40)
 	if os.Truncate(path, size) != nil {
 		size = 1 << 30
-		if err := os.Truncate(path, size); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Truncate(path, size))
 	}
-	file, err := os.OpenFile(path, os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := must.Get(os.OpenFile(path, os.O_WRONLY, 0))(t)
 	defer file.Close()
-	if _, err := file.WriteAt([]byte("the end"), size); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(file.WriteAt([]byte("the end"), size))(t)
 	message, err := d.TerminationMessage(pod, &runtime.ContainerStatus{Name: "app", State: runtime.ContainerExited})
 	if err != nil || len(message) != 4096 || !strings.HasSuffix(message, "the end") {
 		t.Errorf("%d bytes, %v", len(message), err)

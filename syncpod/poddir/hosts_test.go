@@ -11,6 +11,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/syncpod/container"
 	"github.com/podsync/podsync/syncpod/poddir"
 )
@@ -29,18 +30,13 @@ func hostsOf(t *testing.T, d *poddir.Dirs, req container.MountRequest) string {
 	if mount == nil {
 		return "not mounted"
 	}
-	content, err := os.ReadFile(mount.HostPath)
-	if err != nil {
-		t.Fatal(err)
-	}
+	content := must.Get(os.ReadFile(mount.HostPath))(t)
 	return string(content)
 }
 
 func TestHosts(t *testing.T) {
 	nodeHosts := filepath.Join(t.TempDir(), "hosts")
-	if err := os.WriteFile(nodeHosts, []byte("192.0.2.1 node"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(nodeHosts, []byte("192.0.2.1 node"), 0o600))
 	both := []string{"10.0.0.7", "fd00::7"}
 	aliases := []v1.HostAlias{{IP: "192.0.2.9", Hostnames: []string{"b.example", "b"}}, {IP: "192.0.2.8", Hostnames: []string{"a.example"}}}
 	for _, tt := range []struct {
@@ -100,18 +96,12 @@ func TestHostsFollowTheAddress(t *testing.T) {
 	d := newDirs(t, poddir.Config{})
 	pod := webPod()
 	path := mountsOf(t, d, request(pod, 0, "10.0.0.7"))["/etc/hosts"].HostPath
-	first, err := os.Stat(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	first := must.Get(os.Stat(path))(t)
 	hostsOf(t, d, request(pod, 1, "10.0.0.7"))
 	if same, _ := os.Stat(path); !os.SameFile(first, same) {
 		t.Error("a file that says the same was replaced")
 	}
-	open, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	open := must.Get(os.Open(path))(t)
 	defer open.Close()
 	if got := hostsOf(t, d, request(pod, 2, "10.0.0.8")); !strings.Contains(got, "10.0.0.8\tweb-0\n") || strings.Contains(got, "10.0.0.7") {
 		t.Errorf("after a change of address:\n%s", got)
@@ -140,26 +130,16 @@ func TestReplacedHostsFileKeepsAName(t *testing.T) {
 	}
 	at := mountsOf(t, d, requestOf(0, 1))["/etc/hosts"].HostPath
 	mountsOf(t, d, requestOf(1, 2)) // before the runtime starts the first container and mounts its file
-	mounted, err := os.OpenFile(at, os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	mounted := must.Get(os.OpenFile(at, os.O_WRONLY, 0))(t)
 	defer mounted.Close()
 	for n := range 20 {
 		at := mountsOf(t, d, requestOf(1, 3+n))["/etc/hosts"].HostPath
-		if err := os.WriteFile(at, []byte("what a container writes"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(at, []byte("what a container writes"), 0o600))
 	}
-	if _, err := mounted.Write(make([]byte, 1<<20)); err != nil {
-		t.Fatal(err)
-	}
-	want, err := mounted.Stat()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Get(mounted.Write(make([]byte, 1<<20)))(t)
+	want := must.Get(mounted.Stat())(t)
 	found, files := 0, 0
-	if err := filepath.WalkDir(filepath.Join(root, "pods/u-1"), func(_ string, e fs.DirEntry, err error) error {
+	must.Do(t, filepath.WalkDir(filepath.Join(root, "pods/u-1"), func(_ string, e fs.DirEntry, err error) error {
 		if err != nil || e.IsDir() || !strings.Contains(e.Name(), "hosts") {
 			return err
 		}
@@ -169,18 +149,14 @@ func TestReplacedHostsFileKeepsAName(t *testing.T) {
 			found++
 		}
 		return err
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	if found != 1 || files != 3 {
 		t.Errorf("the file of the container that runs has %d names, and there are %d files; want 1, and one for each container and one more", found, files)
 	}
 	if got := hostsOf(t, d, requestOf(0, 50)); !strings.Contains(got, "10.0.0.50\tweb-0\n") {
 		t.Errorf("its next instance has\n%s", got)
 	}
-	if err := d.RemovePod(t.Context(), pod.UID); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, d.RemovePod(t.Context(), pod.UID))
 }
 
 // The containers of a pod share one file: each sees the changes of the others.
@@ -192,10 +168,7 @@ func TestHostsAreShared(t *testing.T) {
 	var files []fs.FileInfo
 	for i := range pod.Spec.Containers {
 		req := container.MountRequest{Pod: pod, Container: &pod.Spec.Containers[i], PodIPs: []string{"10.0.0.7"}}
-		info, err := os.Stat(mountsOf(t, d, req)["/etc/hosts"].HostPath)
-		if err != nil {
-			t.Fatal(err)
-		}
+		info := must.Get(os.Stat(mountsOf(t, d, req)["/etc/hosts"].HostPath))(t)
 		files = append(files, info)
 	}
 	if !os.SameFile(files[0], files[1]) {

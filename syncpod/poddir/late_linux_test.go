@@ -5,15 +5,15 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // The removal does not delete files through a mount that appears after the check of the mounts.
 func TestEmptierCannotMoveAMountPoint(t *testing.T) {
 	top, source := t.TempDir(), t.TempDir()
 	volume := filepath.Join(top, "volumes", "data")
-	if err := os.MkdirAll(volume, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(volume, 0o755))
 	if err := syscall.Mount(source, volume, "", syscall.MS_BIND, ""); err != nil {
 		t.Skipf("needs the right to mount: %v", err)
 	}
@@ -23,13 +23,9 @@ func TestEmptierCannotMoveAMountPoint(t *testing.T) {
 			_ = syscall.Unmount(at, 0)
 		}
 	})
-	if err := os.WriteFile(filepath.Join(volume, "precious"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(volume, "precious"), nil, 0o600))
 	if err := empty(t.Context(), top); err == nil {
 		t.Error("no error")
 	}
-	if _, err := os.Stat(filepath.Join(source, "precious")); err != nil {
-		t.Error(err)
-	}
+	must.Get(os.Stat(filepath.Join(source, "precious")))(t)
 }

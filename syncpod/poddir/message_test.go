@@ -12,6 +12,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/syncpod/poddir"
 )
 
@@ -21,10 +22,7 @@ func ended(attempt uint32, exitCode int32) *runtime.ContainerStatus {
 
 func messageOf(t *testing.T, d *poddir.Dirs, pod *v1.Pod, c *runtime.ContainerStatus) string {
 	t.Helper()
-	message, err := d.TerminationMessage(pod, c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	message := must.Get(d.TerminationMessage(pod, c))(t)
 	return message
 }
 
@@ -32,9 +30,7 @@ func messageOf(t *testing.T, d *poddir.Dirs, pod *v1.Pod, c *runtime.ContainerSt
 func say(t *testing.T, d *poddir.Dirs, pod *v1.Pod, attempt uint32, message string) {
 	t.Helper()
 	path := mountsOf(t, d, request(pod, attempt))[pod.Spec.Containers[0].TerminationMessagePath].HostPath
-	if err := os.WriteFile(path, []byte(message), 0); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte(message), 0))
 }
 
 func TestMessageIsOfItsInstance(t *testing.T) {
@@ -131,15 +127,11 @@ func TestNoMessageFile(t *testing.T) {
 func TestMessageFollowsNoLink(t *testing.T) {
 	root := t.TempDir()
 	secret := filepath.Join(root, "secret")
-	if err := os.WriteFile(secret, []byte("of the node"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(secret, []byte("of the node"), 0o600))
 	d := newDirs(t, poddir.Config{Root: root})
 	pod := webPod()
 	path := mountsOf(t, d, request(pod, 0))["/dev/termination-log"].HostPath
-	if err := errors.Join(os.Remove(path), os.Symlink(secret, path)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.Remove(path), os.Symlink(secret, path)))
 	if got, err := d.TerminationMessage(pod, ended(0, 1)); got != "" || err == nil {
 		t.Errorf("%q, %v, want an error", got, err)
 	}
@@ -227,9 +219,7 @@ func TestMessageThatCannotBeRead(t *testing.T) {
 	d := newDirs(t, poddir.Config{})
 	pod := webPod()
 	path := mountsOf(t, d, request(pod, 0))["/dev/termination-log"].HostPath
-	if err := errors.Join(os.Remove(path), os.Mkdir(path, 0o700)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.Remove(path), os.Mkdir(path, 0o700)))
 	c := ended(0, 1)
 	c.Message = "of the runtime"
 	got, err := d.TerminationMessage(pod, c)

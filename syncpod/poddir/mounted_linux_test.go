@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/syncpod/poddir"
 )
 
@@ -33,22 +34,14 @@ func TestRemovalCrossesNoMount(t *testing.T) {
 			root := t.TempDir()
 			d := newDirs(t, poddir.Config{Root: root})
 			pod := webPod()
-			if _, err := d.PreparePod(t.Context(), pod); err != nil {
-				t.Fatal(err)
-			}
+			must.Get(d.PreparePod(t.Context(), pod))(t)
 			volume, source := filepath.Join(root, "pods/u-1/volumes/with space"), t.TempDir()
-			if err := os.Mkdir(volume, 0o755); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.Mkdir(volume, 0o755))
 			mount(t, source, volume, tt.kind, tt.flags)
 			file := filepath.Join(volume, "precious")
-			if err := os.WriteFile(file, nil, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(file, nil, 0o600))
 			beside := filepath.Join(root, "pods/u-1/volumes/beside")
-			if err := os.WriteFile(beside, nil, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(beside, nil, 0o600))
 			err := d.RemovePod(t.Context(), pod.UID)
 			if !errors.Is(err, poddir.ErrMounted) || !strings.Contains(err.Error(), volume) {
 				t.Errorf("%v, want ErrMounted and the mount named", err)
@@ -58,12 +51,8 @@ func TestRemovalCrossesNoMount(t *testing.T) {
 					t.Errorf("deleted although a mount is left: %v", err)
 				}
 			}
-			if err := syscall.Unmount(volume, 0); err != nil {
-				t.Fatal(err)
-			}
-			if err := d.RemovePod(t.Context(), pod.UID); err != nil {
-				t.Errorf("once it is unmounted: %v", err)
-			}
+			must.Do(t, syscall.Unmount(volume, 0))
+			must.Do(t, d.RemovePod(t.Context(), pod.UID))
 		})
 	}
 }

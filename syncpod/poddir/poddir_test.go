@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/syncpod/container"
 	"github.com/podsync/podsync/syncpod/poddir"
 )
@@ -27,10 +28,7 @@ func newDirs(t *testing.T, c poddir.Config) *poddir.Dirs {
 	if c.Root == "" {
 		c.Root = t.TempDir()
 	}
-	d, err := poddir.New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := must.Get(poddir.New(c))(t)
 	return d
 }
 
@@ -50,10 +48,7 @@ func request(pod *v1.Pod, attempt uint32, ips ...string) container.MountRequest 
 // mountsOf returns the container's mounts by the path they have in it.
 func mountsOf(t *testing.T, d *poddir.Dirs, req container.MountRequest) map[string]*runtimeapi.Mount {
 	t.Helper()
-	m, err := d.Mounts(t.Context(), req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := must.Get(d.Mounts(t.Context(), req))(t)
 	byPath := map[string]*runtimeapi.Mount{}
 	for _, mount := range m.Mounts {
 		byPath[mount.GetContainerPath()] = mount
@@ -66,10 +61,7 @@ func mountsOf(t *testing.T, d *poddir.Dirs, req container.MountRequest) map[stri
 
 func modeOf(t *testing.T, path string) fs.FileMode {
 	t.Helper()
-	info, err := os.Lstat(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	info := must.Get(os.Lstat(path))(t)
 	return info.Mode()
 }
 
@@ -240,9 +232,7 @@ func TestVolumesComeFirst(t *testing.T) {
 	v := &volumes{tearDown: errors.New("busy")}
 	d := newDirs(t, poddir.Config{Volumes: v})
 	pod := webPod()
-	if _, err := d.PreparePod(t.Context(), pod); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(d.PreparePod(t.Context(), pod))(t)
 	m, err := d.Mounts(t.Context(), request(pod, 0, "10.0.0.7"))
 	if err != nil || len(m.Mounts) != 3 || m.Mounts[0].ContainerPath != "/data" {
 		t.Errorf("%v, %v, want the volume, /etc/hosts and the message", m.Mounts, err)
@@ -254,9 +244,7 @@ func TestVolumesComeFirst(t *testing.T) {
 		t.Error("the directory was removed although a volume was not torn down")
 	}
 	v.tearDown = nil
-	if err := d.RemovePod(t.Context(), pod.UID); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, d.RemovePod(t.Context(), pod.UID))
 	want := []string{"set up u-1 in u-1", "mount into app from u-1", "tear down u-1 in u-1", "tear down u-1 in u-1"}
 	if !slices.Equal(v.calls, want) {
 		t.Errorf("%q, want %q", v.calls, want)

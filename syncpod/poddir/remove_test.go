@@ -13,6 +13,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/syncpod/poddir"
 )
 
@@ -21,13 +22,9 @@ func TestRemovePod(t *testing.T) {
 	d := newDirs(t, poddir.Config{Root: root})
 	pod := webPod()
 	mountsOf(t, d, request(pod, 0, "10.0.0.7"))
-	if _, err := d.PreparePod(t.Context(), pod); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(d.PreparePod(t.Context(), pod))(t)
 	for range 2 {
-		if err := d.RemovePod(t.Context(), pod.UID); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, d.RemovePod(t.Context(), pod.UID))
 	}
 	if _, err := os.Lstat(filepath.Join(root, "pods/u-1")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the directory is still there: %v", err)
@@ -40,9 +37,7 @@ func TestPodsListsPodsWithADirectory(t *testing.T) {
 	for _, uid := range []types.UID{"u-2", "u-10", "u-1"} {
 		pod := webPod()
 		pod.UID = uid
-		if _, err := d.PreparePod(t.Context(), pod); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(d.PreparePod(t.Context(), pod))(t)
 	}
 	pods := filepath.Join(root, "pods")
 	if err := errors.Join(os.WriteFile(filepath.Join(pods, "README"), nil, 0o600), os.Symlink(pods, filepath.Join(pods, "link"))); err != nil {
@@ -73,7 +68,7 @@ func TestPodsListsPodsWithADirectory(t *testing.T) {
 func planted(t *testing.T, volume, outside string) {
 	t.Helper()
 	deep := filepath.Join(volume, "deep")
-	err := errors.Join(
+	must.Do(t, errors.Join(
 		os.MkdirAll(filepath.Join(outside, "dir"), 0o755),
 		os.WriteFile(filepath.Join(outside, "dir", "file"), []byte("kept"), 0o600),
 		os.MkdirAll(deep, 0o777),
@@ -83,10 +78,7 @@ func planted(t *testing.T, volume, outside string) {
 		os.Symlink("nowhere", filepath.Join(deep, "dangling")),
 		os.WriteFile(filepath.Join(deep, "file"), nil, 0),
 		os.Link(filepath.Join(outside, "dir", "file"), filepath.Join(deep, "hard")),
-	)
-	if err != nil {
-		t.Fatal(err)
-	}
+	))
 }
 
 func TestRemovalFollowsNoLink(t *testing.T) {
@@ -95,12 +87,8 @@ func TestRemovalFollowsNoLink(t *testing.T) {
 	d := newDirs(t, poddir.Config{Root: filepath.Join(top, "root")})
 	planted(t, filepath.Join(top, "root/pods/u-1/volumes/kubernetes.io~empty-dir/data"), outside)
 	// A removal that was cut short has left this.
-	if err := os.MkdirAll(filepath.Join(top, "root/pods/u-1/.removed/0/x"), 0o750); err != nil {
-		t.Fatal(err)
-	}
-	if err := d.RemovePod(t.Context(), "u-1"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Join(top, "root/pods/u-1/.removed/0/x"), 0o750))
+	must.Do(t, d.RemovePod(t.Context(), "u-1"))
 	if content, err := os.ReadFile(filepath.Join(outside, "dir", "file")); err != nil || string(content) != "kept" {
 		t.Errorf("the file outside: %q, %v", content, err)
 	}
@@ -113,18 +101,11 @@ func TestRemovalFollowsNoLink(t *testing.T) {
 func TestRemovalOfDeepAndWideTrees(t *testing.T) {
 	root := t.TempDir()
 	dir := filepath.Join(root, "pods/u-1/volumes/data")
-	if err := os.MkdirAll(dir, 0o750); err != nil {
-		t.Fatal(err)
-	}
-	at, err := os.OpenRoot(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(dir, 0o750))
+	at := must.Get(os.OpenRoot(dir))(t)
 	long := strings.Repeat("d", 200)
 	for range 60 { // longer than any path may be
-		if err := at.Mkdir(long, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, at.Mkdir(long, 0o700))
 		below, err := at.OpenRoot(long)
 		at.Close()
 		if err != nil {
@@ -133,20 +114,13 @@ func TestRemovalOfDeepAndWideTrees(t *testing.T) {
 		at = below
 	}
 	at.Close()
-	wide, err := os.OpenRoot(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	wide := must.Get(os.OpenRoot(dir))(t)
 	defer wide.Close()
 	for i := range 1200 { // more than are read at once
-		if err := wide.WriteFile(fmt.Sprintf("f%d", i), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, wide.WriteFile(fmt.Sprintf("f%d", i), nil, 0o600))
 	}
 	d := newDirs(t, poddir.Config{Root: root})
-	if err := d.RemovePod(t.Context(), "u-1"); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, d.RemovePod(t.Context(), "u-1"))
 }
 
 func TestRemovalEndsWithItsContext(t *testing.T) {
@@ -158,7 +132,5 @@ func TestRemovalEndsWithItsContext(t *testing.T) {
 	if err := d.RemovePod(ctx, pod.UID); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
-	if err := d.RemovePod(t.Context(), pod.UID); err != nil {
-		t.Errorf("the next time: %v", err)
-	}
+	must.Do(t, d.RemovePod(t.Context(), pod.UID))
 }

@@ -18,6 +18,7 @@ import (
 
 	"github.com/podsync/podsync/syncpod/container"
 
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/runtime/hostfs/mounts"
 )
 
@@ -49,10 +50,7 @@ func TestHugeDirectoriesAreRemovedInTurns(t *testing.T) {
 	root := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		volumes := &noted{torn: map[types.UID]bool{}}
-		d, err := New(Config{Root: root, Volumes: volumes})
-		if err != nil {
-			t.Fatal(err)
-		}
+		d := must.Get(New(Config{Root: root, Volumes: volumes}))(t)
 		const huge = 2 * parallelRemovals
 		var mu sync.Mutex
 		left := map[string]time.Duration{}
@@ -76,9 +74,7 @@ func TestHugeDirectoriesAreRemovedInTurns(t *testing.T) {
 		}
 		var removals sync.WaitGroup
 		remove := func(uid string) {
-			if err := os.MkdirAll(filepath.Join(root, "pods", uid), 0o750); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.MkdirAll(filepath.Join(root, "pods", uid), 0o750))
 			removals.Go(func() {
 				if err := d.RemovePod(t.Context(), types.UID(uid)); err != nil {
 					t.Error(err)
@@ -110,22 +106,15 @@ func TestHugeDirectoriesAreRemovedInTurns(t *testing.T) {
 // A container that makes the table of mounts too long for the kernel keeps no directory of another pod. Any
 // other error of the table does.
 func TestRemovalWhereNoMountsAreListed(t *testing.T) {
-	d, err := New(Config{Root: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	d := must.Get(New(Config{Root: t.TempDir()}))(t)
 	dir := filepath.Join(d.pods, "u-1")
-	if err := os.MkdirAll(dir, 0o750); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(dir, 0o750))
 	d.mounted = func(string) ([]string, error) { return nil, syscall.EIO }
 	if err := d.RemovePod(t.Context(), "u-1"); !errors.Is(err, syscall.EIO) {
 		t.Errorf("%v, want %v", err, syscall.EIO)
 	}
 	d.mounted = func(string) ([]string, error) { return nil, fmt.Errorf("read: %w", mounts.ErrTooLong) }
-	if err := d.RemovePod(t.Context(), "u-1"); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, d.RemovePod(t.Context(), "u-1"))
 	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("%v, want no directory", err)
 	}

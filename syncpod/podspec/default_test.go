@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"sigs.k8s.io/yaml"
 
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/syncpod/podspec"
 )
 
@@ -31,9 +32,7 @@ func resources(cpuRequest, memoryRequest, cpuLimit, memoryLimit string) v1.Resou
 func parse(t testing.TB, text []byte) *v1.Pod {
 	t.Helper()
 	pod := &v1.Pod{}
-	if err := yaml.UnmarshalStrict(text, pod); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, yaml.UnmarshalStrict(text, pod))
 	return pod
 }
 
@@ -47,10 +46,7 @@ func inYAML(v any) string {
 
 func read(t testing.TB, name string) *v1.Pod {
 	t.Helper()
-	text, err := os.ReadFile("testdata/" + name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile("testdata/" + name))(t)
 	return parse(t, text)
 }
 

@@ -22,6 +22,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 type noExec struct{}
@@ -39,10 +41,7 @@ func (floods) ExecSync(context.Context, *runtimeapi.ExecSyncRequest, ...grpc.Cal
 
 // The output of its probe command does not let a container turn off its liveness probe.
 func TestExecThatPrintsTooMuchFails(t *testing.T) {
-	p, err := New(Config{Exec: floods{}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(New(Config{Exec: floods{}}))(t)
 	o := p.checker.outcome(t.Context(), Request{
 		Container: "app", ContainerID: "a", Probe: limited(&v1.Probe{ProbeHandler: v1.ProbeHandler{Exec: &v1.ExecAction{Command: []string{"yes"}}}}, 60),
 	})
@@ -61,10 +60,7 @@ func limited(p *v1.Probe, seconds int32) *v1.Probe {
 
 func proberOf(t *testing.T) *Manager {
 	t.Helper()
-	p, err := New(Config{Exec: noExec{}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(New(Config{Exec: noExec{}}))(t)
 	return p
 }
 
@@ -141,12 +137,9 @@ func TestRedirectToAnotherHostIsReported(t *testing.T) {
 	defer server.Close()
 	port := intstr.FromInt32(int32(portOfListener(t, server.Listener)))
 	var told []string
-	p, err := New(Config{Exec: noExec{}, Warning: func(pod *v1.Pod, container string, kind Kind, message string) {
+	p := must.Get(New(Config{Exec: noExec{}, Warning: func(pod *v1.Pod, container string, kind Kind, message string) {
 		told = append(told, fmt.Sprint(pod.Name, " ", container, " ", kind, " ", message))
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}}))(t)
 	spec, container := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web"}}, &v1.Container{Name: "app"}
 	const start = "web app Liveness Liveness probe warning: Probe terminated redirects, Response body: "
 	for path, want := range map[string]string{
@@ -164,10 +157,7 @@ func TestRedirectToAnotherHostIsReported(t *testing.T) {
 }
 
 func TestTCPSocket(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	port := portOfListener(t, l)
 	tcp := func(port intstr.IntOrString) v1.ProbeHandler {
 		return v1.ProbeHandler{TCPSocket: &v1.TCPSocketAction{Port: port}}
@@ -203,10 +193,7 @@ func TestDial(t *testing.T) {
 }
 
 func TestGRPC(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	server, states := grpc.NewServer(), health.NewServer()
 	healthpb.RegisterHealthServer(server, states)
 	go server.Serve(l)

@@ -17,14 +17,12 @@ import (
 
 	"github.com/podsync/podsync/actions"
 	"github.com/podsync/podsync/runtime/cri"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 func checkerOf(t *testing.T, c CheckerConfig) *Checker {
 	t.Helper()
-	checker, err := NewChecker(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	checker := must.Get(NewChecker(c))(t)
 	return checker
 }
 
@@ -32,10 +30,7 @@ var command = v1.ProbeHandler{Exec: &v1.ExecAction{Command: []string{"true"}}}
 
 // A Checker without a runtime checks a port, and has no result for a command.
 func TestCheckerNeedsNoRuntime(t *testing.T) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	listener := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	port := listener.Addr().(*net.TCPAddr).Port
 	socket := &v1.Probe{TimeoutSeconds: 30, ProbeHandler: v1.ProbeHandler{TCPSocket: &v1.TCPSocketAction{Port: intstr.FromString("web")}}}
 	r := Request{Probe: socket, PodIP: "127.0.0.1", Ports: []v1.ContainerPort{{Name: "web", ContainerPort: int32(port)}}}

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // held returns the bytes that the process has more than at the beginning while that many gRPC
@@ -73,10 +75,7 @@ func TestGRPCAnswersAreBounded(t *testing.T) {
 		t.Errorf("%d probes hold %d KiB of messages", probes, got>>10)
 	}
 
-	headers, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	headers := must.Get(net.Listen("tcp", "127.0.0.1:0"))(t)
 	defer headers.Close()
 	go serveHeaders(headers)
 	if got := held(t, headers, probes); got > limit {

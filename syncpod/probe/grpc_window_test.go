@@ -10,6 +10,8 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // A server that sends data without headers fills the flow-control window of the stream: the client
@@ -18,16 +20,13 @@ import (
 func TestGRPCWindowsDoNotGrow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		servers := make(chan *flood, 1)
-		p, err := New(Config{Exec: noExec{}, Dial: func(context.Context, string, string) (net.Conn, error) {
+		p := must.Get(New(Config{Exec: noExec{}, Dial: func(context.Context, string, string) (net.Conn, error) {
 			client, server := net.Pipe()
 			f := &flood{conn: server, windows: [2]int64{65535, 65535}, initial: 65535, unknown: 48 << 20}
 			go f.serve()
 			servers <- f
 			return client, nil
-		}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}}))(t)
 		grpc := &v1.Probe{ProbeHandler: v1.ProbeHandler{GRPC: &v1.GRPCAction{Port: 80}}}
 		o := p.checker.outcome(t.Context(), Request{Container: "app", ContainerID: "a", PodIP: "192.0.2.1", Probe: limited(grpc, 3)})
 		if o.failure == "" {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/podsync/podsync/actions"
 	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	prober "github.com/podsync/podsync/syncpod/probe"
 )
 
@@ -43,10 +44,7 @@ func TestObserver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &commands{exit: map[string]int32{"ill": 1}, errs: map[string]error{"breaks": errors.New("unavailable")}, hang: map[string]bool{"hangs": true}, began: time.Now()}
 		o := &observed{}
-		p, err := prober.New(prober.Config{Exec: c, Observer: o})
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := must.Get(prober.New(prober.Config{Exec: c, Observer: o}))(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		go func() { _ = p.Run(ctx, func(types.UID) {}) }()
@@ -84,10 +82,7 @@ func named(container string) *runtime.PodStatus {
 func TestNothingIsReportedOfAForgottenPod(t *testing.T) {
 	c := &commands{}
 	o := &observed{}
-	p, err := prober.New(prober.Config{Exec: c, Observer: o})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(prober.New(prober.Config{Exec: c, Observer: o}))(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- p.Run(ctx, func(types.UID) {}) }()

@@ -23,6 +23,7 @@ import (
 
 	"github.com/podsync/podsync/actions"
 	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	prober "github.com/podsync/podsync/syncpod/probe"
 )
 
@@ -415,10 +416,7 @@ func TestForgottenWhenACheckIsDue(t *testing.T) {
 func TestE3_RunsAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &commands{began: time.Now()}
-		p, err := prober.New(prober.Config{Exec: c})
-		if err != nil {
-			t.Fatal(err)
-		}
+		p := must.Get(prober.New(prober.Config{Exec: c}))(t)
 		n := &probing{T: t, Manager: p, commands: c}
 		n.Observe(podOf(v1.Container{Name: "app", ReadinessProbe: exec("ready")}), running("a"), false)
 		time.Sleep(5 * time.Second)
@@ -426,9 +424,7 @@ func TestE3_RunsAgain(t *testing.T) {
 		for range 2 {
 			ctx, cancel := context.WithTimeout(t.Context(), 12*time.Second)
 			defer cancel()
-			if err := p.Run(ctx, func(types.UID) {}); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, p.Run(ctx, func(types.UID) {}))
 		}
 		time.Sleep(time.Minute)
 		n.wantCalls("ready 5", "ready 15", "ready 17", "ready 27")
@@ -464,7 +460,7 @@ func TestHostNetworkIsProbedAtThePresentAddress(t *testing.T) {
 		var dialed []string
 		var p *prober.Manager
 		node := "192.0.2.7"
-		p, err := prober.New(prober.Config{
+		p = must.Get(prober.New(prober.Config{
 			Exec: &commands{},
 			Dial: func(_ context.Context, _, address string) (net.Conn, error) {
 				mu.Lock()
@@ -478,10 +474,7 @@ func TestHostNetworkIsProbedAtThePresentAddress(t *testing.T) {
 				defer mu.Unlock()
 				return node
 			},
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}))(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- p.Run(ctx, func(types.UID) {}) }()

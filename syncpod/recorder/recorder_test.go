@@ -23,6 +23,7 @@ import (
 	"github.com/podsync/podsync/actions"
 	kubelet "github.com/podsync/podsync/internal/rig/conformance/record"
 	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/syncpod/recorder"
 )
 
@@ -123,10 +124,7 @@ func record(t *testing.T, maxBytes int64, inputs func(record func(actions.Input)
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "decisions")
 	synctest.Test(t, func(t *testing.T) {
-		r, err := recorder.New(recorder.Config{Dir: dir, MaxBytes: maxBytes})
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := must.Get(recorder.New(recorder.Config{Dir: dir, MaxBytes: maxBytes}))(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error)
 		go func() { ended <- r.Run(ctx, nil) }()
@@ -191,10 +189,7 @@ func TestFilesAreBounded(t *testing.T) {
 	})
 	var size int64
 	for _, name := range []string{"decisions.jsonl", "decisions.1.jsonl"} {
-		info, err := os.Stat(filepath.Join(dir, name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		info := must.Get(os.Stat(filepath.Join(dir, name)))(t)
 		size += info.Size()
 	}
 	seen := map[string]int{}
@@ -213,21 +208,14 @@ func TestFilesAreBounded(t *testing.T) {
 		}
 	}
 	newest := filepath.Join(dir, "decisions.jsonl")
-	text, err := os.ReadFile(newest)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(newest, text[:len(text)-20], 0o600); err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(newest))(t)
+	must.Do(t, os.WriteFile(newest, text[:len(text)-20], 0o600))
 	before := len(seen)
 	clear(seen)
 	if err := recorder.Read(dir, visit); err != nil || len(seen) != before-1 {
 		t.Errorf("%d pods after a cut, want %d: %v", len(seen), before-1, err)
 	}
-	if err := os.WriteFile(newest, make([]byte, 5<<20), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(newest, make([]byte, 5<<20), 0o600))
 	if err := recorder.Read(dir, visit); !errors.Is(err, bufio.ErrTooLong) {
 		t.Errorf("a line of 5 MiB: %v", err)
 	}

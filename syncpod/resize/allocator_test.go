@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/syncpod/resize"
 )
 
@@ -27,20 +28,14 @@ func agent(t *testing.T, dir string, adjust ...func(*resize.Config)) *resize.All
 	for _, a := range adjust {
 		a(&c)
 	}
-	a, err := resize.New(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := must.Get(resize.New(c))(t)
 	return a
 }
 
 // allocate returns the allocated CPU of a pod, and the reason why its request is not allocated.
 func allocate(t *testing.T, a *resize.Allocator, p *v1.Pod) (cpu string, waits resize.Outcome) {
 	t.Helper()
-	answer, err := a.Allocate(t.Context(), p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	answer := must.Get(a.Allocate(t.Context(), p))(t)
 	if answer.Waits != nil {
 		waits = answer.Waits.Outcome
 	}
@@ -75,9 +70,7 @@ func TestAllocator(t *testing.T) {
 	}
 	wantAllocate(t, a, pod("a", "3", "1Gi"), "3", "")
 	wantAllocate(t, a, pod("b", "4", "1Gi"), "1", resize.Deferred)
-	if err := a.RemovePod(t.Context(), pod("a", "3", "1Gi").UID); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, a.RemovePod(t.Context(), pod("a", "3", "1Gi").UID))
 	if !slices.Equal(told, []types.UID{"a", "b"}) {
 		t.Errorf("reported %v, want %v", told, []types.UID{"a", "b"})
 	}
@@ -106,9 +99,7 @@ func TestC10_ReservedRoomIsTaken(t *testing.T) {
 	}
 	wantAllocate(t, a, pod("a", "2", "1Gi"), "1", resize.Deferred)
 	wantAllocate(t, a, pod("b", "3", "1Gi"), "3", "")
-	if err := a.RemovePod(t.Context(), "b"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, a.RemovePod(t.Context(), "b"))
 	wantAllocate(t, a, pod("a", "2", "1Gi"), "2", "")
 
 	if !a.Reserve(pod("never", "2", "1Gi"), func(func(*v1.Pod) *v1.Pod) bool { return true }) {
@@ -145,9 +136,7 @@ func TestRoomIsGivenInOrder(t *testing.T) {
 	wantAllocate(t, a, pod("low", "2", "1Gi"), "500m", resize.Deferred)
 	wantAllocate(t, a, pod("big", "4", "1Gi", second), "500m", resize.Deferred)
 	wantAllocate(t, a, pod("high", "1500m", "1Gi", first), "500m", resize.Deferred)
-	if err := a.RemovePod(t.Context(), "gone"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, a.RemovePod(t.Context(), "gone"))
 	if !slices.Equal(told, []types.UID{"high", "low"}) {
 		t.Errorf("reported %v, want %v", told, []types.UID{"high", "low"})
 	}
@@ -164,15 +153,11 @@ func TestAllocationsOutliveTheAgent(t *testing.T) {
 	wantAllocate(t, a, pod("a", "2", "1Gi"), "1", resize.Deferred)
 	a = agent(t, dir)
 	wantAllocate(t, a, pod("a", "2", "1Gi"), "1", resize.Deferred)
-	if err := a.RemovePod(t.Context(), "b"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, a.RemovePod(t.Context(), "b"))
 	wantAllocate(t, a, pod("a", "2", "1Gi"), "2", "")
 	a = agent(t, dir)
 	wantAllocate(t, a, pod("a", "5", "1Gi"), "2", resize.Infeasible)
-	if err := a.RemovePod(t.Context(), "a"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, a.RemovePod(t.Context(), "a"))
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
 		t.Errorf("left %v, error %v", left, err)
 	}
@@ -195,9 +180,7 @@ func TestFileThatWasCut(t *testing.T) {
 	} {
 		dir := t.TempDir()
 		cut := []byte(`{"containers":{"app"`)
-		if err := os.WriteFile(filepath.Join(dir, "a.json"), cut, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, "a.json"), cut, 0o600))
 		p := pod("a", "2", "1Gi")
 		if tt.adjust != nil {
 			tt.adjust(p)
@@ -215,9 +198,7 @@ func TestFileThatWasCut(t *testing.T) {
 			t.Errorf("%s: set aside %q, error %v", name, text, err)
 		}
 		wantAllocate(t, agent(t, dir), pod("a", "9", "1Gi"), tt.want, map[bool]resize.Outcome{true: resize.Infeasible, false: ""}[tt.want != "9"])
-		if err := a.RemovePod(t.Context(), "a"); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, a.RemovePod(t.Context(), "a"))
 		if left, err := os.ReadDir(dir); err != nil || len(left) != 1 {
 			t.Errorf("%s: left %v, error %v", name, left, err)
 		}
@@ -230,9 +211,7 @@ func TestFilesOfOtherVersions(t *testing.T) {
 		"to come": `{"version":7,"news":[1],"containers":{"app":{"more":{},"limits":{"cpu":"1","memory":"1Gi"},"requests":{"cpu":"1","memory":"1Gi"}}},"requests":{"cpu":"1","memory":"1Gi"}}`,
 	} {
 		dir := t.TempDir()
-		if err := os.WriteFile(filepath.Join(dir, "a.json"), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, "a.json"), []byte(text), 0o600))
 		a := agent(t, dir)
 		if got := a.Allocated(pod("a", "9", "1Gi")).Spec.Containers[0].Resources.Requests.Cpu().String(); got != "1" {
 			t.Errorf("%s: allocated %s before anything was asked", name, got)
@@ -241,9 +220,7 @@ func TestFilesOfOtherVersions(t *testing.T) {
 	}
 	for _, text := range []string{`{"version":7,"containers":[]}`, `{"containers":{"app":{"requests":{"cpu":"1","memory":"1Gi"}}}}`} {
 		dir := t.TempDir()
-		if err := os.WriteFile(filepath.Join(dir, "a.json"), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, "a.json"), []byte(text), 0o600))
 		wantAllocate(t, agent(t, dir), pod("a", "2", "1Gi"), "2", "")
 		if _, err := os.Stat(filepath.Join(dir, "a.json.damaged")); err != nil {
 			t.Error(err)
@@ -256,19 +233,13 @@ func TestFilesThatCannotBeRead(t *testing.T) {
 	dir := t.TempDir()
 	wantAllocate(t, agent(t, dir), pod("a", "1", "1Gi"), "1", "")
 	a := agent(t, dir)
-	if err := os.Rename(dir, dir+"-away"); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(dir, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Rename(dir, dir+"-away"))
+	must.Do(t, os.WriteFile(dir, nil, 0o600))
 	a.Allocated(pod("a", "2", "1Gi"))
 	if _, err := a.Allocate(t.Context(), pod("a", "2", "1Gi")); err == nil {
 		t.Error("decided, and nothing was read")
 	}
-	if err := errors.Join(os.Remove(dir), os.Rename(dir+"-away", dir)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.Remove(dir), os.Rename(dir+"-away", dir)))
 	if got := a.Allocated(pod("a", "9", "1Gi")).Spec.Containers[0].Resources.Requests.Cpu().String(); got != "1" {
 		t.Errorf("allocated %s, want %q", got, "1")
 	}
@@ -280,12 +251,8 @@ func TestDiskThatCannotBeWritten(t *testing.T) {
 	dir := t.TempDir()
 	a := agent(t, dir)
 	allocate(t, a, pod("a", "1", "1Gi"))
-	if err := os.RemoveAll(dir); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(dir, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.RemoveAll(dir))
+	must.Do(t, os.WriteFile(dir, nil, 0o600))
 	for _, p := range []*v1.Pod{pod("a", "2", "1Gi"), pod("new", "1", "1Gi")} {
 		if _, err := a.Allocate(t.Context(), p); err == nil || !strings.Contains(err.Error(), p.Name) {
 			t.Errorf("error %v, want one about pod %s", err, p.Name)
@@ -294,9 +261,7 @@ func TestDiskThatCannotBeWritten(t *testing.T) {
 	if got := a.Allocated(pod("a", "2", "1Gi")).Spec.Containers[0].Resources.Requests.Cpu().String(); got != "1" {
 		t.Errorf("allocated %s, want %q", got, "1")
 	}
-	if err := os.Remove(dir); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Remove(dir))
 	wantAllocate(t, a, pod("a", "2", "1Gi"), "2", "")
 }
 
@@ -346,9 +311,7 @@ func TestAllocatorRandom(t *testing.T) {
 		name := fmt.Sprint("p", r.IntN(4))
 		switch r.IntN(8) {
 		case 0:
-			if err := a.RemovePod(t.Context(), types.UID(name)); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, a.RemovePod(t.Context(), types.UID(name)))
 			delete(asks, name)
 		case 1:
 			a = agent(t, dir)

@@ -7,6 +7,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/syncpod/resize"
 )
 
@@ -21,29 +22,19 @@ func FuzzAllocation(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		dir := t.TempDir()
-		if err := os.WriteFile(filepath.Join(dir, "a.json"), text, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, "a.json"), text, 0o600))
 		p := pod("a", "1", "1Gi")
 		a := agent(t, dir)
-		answer, err := a.Allocate(t.Context(), p)
-		if err != nil {
-			t.Fatal(err)
-		}
+		answer := must.Get(a.Allocate(t.Context(), p))(t)
 		next := agent(t, dir)
-		again, err := next.Allocate(t.Context(), p)
-		if err != nil {
-			t.Fatal(err)
-		}
+		again := must.Get(next.Allocate(t.Context(), p))(t)
 		for _, name := range []v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory} {
 			got, want := of(again, name), of(answer, name)
 			if got != want {
 				t.Errorf("%s is %s for the next Allocator, and was %s", name, got, want)
 			}
 		}
-		if err := next.RemovePod(t.Context(), p.UID); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, next.RemovePod(t.Context(), p.UID))
 	})
 }
 

@@ -256,10 +256,7 @@ func TestWebSocketThatIsRefused(t *testing.T) {
 			"a version that is not known": "Sec-WebSocket-Version: 8\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n",
 			"no key":                      "Sec-WebSocket-Version: 13\r\n",
 		} {
-			conn, err := n.dial()
-			if err != nil {
-				t.Fatal(err)
-			}
+			conn := must.Get(n.dial())(t)
 			fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: node1\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Protocol: %s\r\n%s\r\n", path, protocol, header)
 			must.Do(t, conn.SetReadDeadline(time.Now().Add(patience)))
 			resp, err := http.ReadResponse(bufio.NewReader(conn), nil)

@@ -113,10 +113,7 @@ func inBubble(t *testing.T, test func(t *testing.T, rt *critest.Runtime, dial fu
 
 func dialIn(t *testing.T, lis *bufconn.Listener, path string, protocols ...string) *websocket.Conn {
 	t.Helper()
-	conn, err := lis.DialContext(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(lis.DialContext(t.Context()))(t)
 	req := must.Get(http.NewRequest("GET", "http://node1"+path, nil))(t)
 	ws, _, err := websocket.Dial(net.Conn(conn), req, protocols...)
 	if err != nil {

@@ -22,10 +22,7 @@ func TestFolderPullSecrets(t *testing.T) {
 		text += fmt.Sprintf("---\n{apiVersion: v1, kind: Secret, metadata: {name: s%d}}\n", i)
 	}
 	must.Do(t, os.WriteFile(filepath.Join(dir, "s.yaml"), []byte(text), 0o600))
-	f, err := NewFolder(FolderConfig{Path: dir, NodeName: "n"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(NewFolder(FolderConfig{Path: dir, NodeName: "n"}))(t)
 	must.Do(t, f.scan(always))
 	f.snapshot(nil)
 	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default"}}

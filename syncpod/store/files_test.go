@@ -16,6 +16,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // setStatus stores a status that a Loop has reported.
@@ -25,10 +27,7 @@ func setStatus(ctx context.Context, s *Files, pod *v1.Pod, status v1.PodStatus) 
 
 func storeIn(t testing.TB, dir string) *Files {
 	t.Helper()
-	s, err := NewFiles(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(NewFiles(dir))(t)
 	return s
 }
 
@@ -65,10 +64,7 @@ func TestFilesRemembers(t *testing.T) {
 	}
 	// The next agent's store.
 	s = storeIn(t, dir)
-	got, err := s.Load(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := must.Get(s.Load(ctx))(t)
 	for i := range got {
 		if st := got[i].Status.StartTime; st != nil {
 			st.Time = st.UTC()
@@ -84,13 +80,8 @@ func TestFilesWritesChangesOnly(t *testing.T) {
 	s := storeIn(t, dir)
 	set := func(s *Files) os.FileInfo {
 		t.Helper()
-		if err := setStatus(t.Context(), s, podOf("a"), statusOf(v1.PodSucceeded)); err != nil {
-			t.Fatal(err)
-		}
-		info, err := os.Stat(filepath.Join(dir, "a.json"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, setStatus(t.Context(), s, podOf("a"), statusOf(v1.PodSucceeded)))
+		info := must.Get(os.Stat(filepath.Join(dir, "a.json")))(t)
 		return info
 	}
 	// Each write makes a new file.
@@ -98,9 +89,7 @@ func TestFilesWritesChangesOnly(t *testing.T) {
 	if !os.SameFile(first, set(s)) || !os.SameFile(first, set(storeIn(t, dir))) {
 		t.Error("written again")
 	}
-	if err := setStatus(t.Context(), s, podOf("a"), statusOf(v1.PodFailed)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, setStatus(t.Context(), s, podOf("a"), statusOf(v1.PodFailed)))
 	second, err := os.Stat(filepath.Join(dir, "a.json"))
 	if err != nil || os.SameFile(first, second) {
 		t.Errorf("written in place, where an agent that is killed leaves half of it: %v", err)
@@ -114,24 +103,18 @@ func TestFilesSkipsBrokenEntries(t *testing.T) {
 	dir := t.TempDir()
 	s := storeIn(t, dir)
 	for _, uid := range []types.UID{"a", "b", "c"} {
-		if err := setStatus(t.Context(), s, podOf(uid), statusOf(v1.PodRunning)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, setStatus(t.Context(), s, podOf(uid), statusOf(v1.PodRunning)))
 	}
 	write := func(name, text string) {
 		t.Helper()
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	write("a.json", "")
 	write("c.json", `{"uid":"b","status":{"phase":"Failed"}}`)
 	write("d.json", `{"uid":"d","status":`)
 	write(".e.tmp", `{"uid":`)
 	write("README", "not ours")
-	if err := os.Mkdir(filepath.Join(dir, "f.json"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(filepath.Join(dir, "f.json"), 0o700))
 	s = storeIn(t, dir)
 	records, err := s.Load(t.Context())
 	if len(records) != 1 || records[0].UID != "b" {
@@ -149,9 +132,7 @@ func TestFilesSkipsBrokenEntries(t *testing.T) {
 		t.Errorf("the status of a deleted file can still be read: %v", err)
 	}
 	// The next status repairs it.
-	if err := setStatus(t.Context(), s, podOf("a"), statusOf(v1.PodRunning)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, setStatus(t.Context(), s, podOf("a"), statusOf(v1.PodRunning)))
 	if records, _ := storeIn(t, dir).Load(t.Context()); len(records) != 2 {
 		t.Errorf("records are %+v", records)
 	}
@@ -175,9 +156,7 @@ func TestFilesStaysInItsDirectory(t *testing.T) {
 
 func TestFilesNamesTheFailedEntry(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(file, nil, 0o600))
 	s := storeIn(t, file) // no directory
 	if err := setStatus(t.Context(), s, podOf("a"), statusOf(v1.PodRunning)); err == nil || !strings.Contains(err.Error(), "pod a") {
 		t.Errorf("the error is %v", err)
@@ -186,12 +165,8 @@ func TestFilesNamesTheFailedEntry(t *testing.T) {
 		t.Error("a file was listed")
 	}
 	// The same status is written again.
-	if err := os.Remove(file); err != nil {
-		t.Fatal(err)
-	}
-	if err := setStatus(t.Context(), s, podOf("a"), statusOf(v1.PodRunning)); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, os.Remove(file))
+	must.Do(t, setStatus(t.Context(), s, podOf("a"), statusOf(v1.PodRunning)))
 	if records, err := s.Load(t.Context()); err != nil || len(records) != 1 {
 		t.Errorf("records are %v, %v", records, err)
 	}
@@ -236,9 +211,7 @@ func BenchmarkFileStore(b *testing.B) {
 				n += change
 				status := statusOf(v1.PodRunning)
 				status.ContainerStatuses[0].RestartCount = n
-				if err := setStatus(b.Context(), s, pod, status); err != nil {
-					b.Fatal(err)
-				}
+				must.Do(b, setStatus(b.Context(), s, pod, status))
 			}
 		})
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/podsync/podsync/actions"
 	"github.com/podsync/podsync/podworkers"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/syncpod"
 	nodeagent "github.com/podsync/podsync/syncpod/agent"
 )
@@ -40,9 +41,7 @@ func timelineOf(t *testing.T, n int) *Timeline {
 		c.Sync.Observer.ImagePulled(p, ref, p.Name, 2*time.Second, errors.New(secret))
 		c.Sync.Observer.HookEnded(p, ref.Name, syncpod.PreStop, time.Second, nil)
 		c.Sync.Observer.ContainerStopped(p, ref.Name, 3*time.Second, nil)
-		if err := c.Sync.Sink.SetPodStatus(t.Context(), p, v1.PodStatus{Phase: v1.PodRunning, Reason: hostile}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, c.Sync.Sink.SetPodStatus(t.Context(), p, v1.PodStatus{Phase: v1.PodRunning, Reason: hostile}))
 	}
 	return h
 }
@@ -64,9 +63,7 @@ func scripts(page string) (rest string, all []string) {
 func TestPage(t *testing.T) {
 	var page bytes.Buffer
 	h := timelineOf(t, 3)
-	if err := h.writeHTML(&page, h.pods()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, h.writeHTML(&page, h.pods()))
 	rest, all := scripts(page.String())
 	if len(all) != 2 || strings.Contains(rest, "alert") || strings.Contains(all[1], "alert") {
 		t.Fatalf("%d scripts, and beside them\n%s", len(all), rest)
@@ -91,9 +88,7 @@ func TestPage(t *testing.T) {
 			E []struct{ K, N string }
 		}
 	}
-	if err := json.Unmarshal([]byte(all[0]), &data); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(all[0]), &data))
 	if data.Node != hostile || len(data.Pods) != 3 || data.Pods[0].N != "default/"+hostile || len(data.Pods[2].E) != 6 {
 		t.Errorf("%+v, want Node %v and 3 of them and N %v and 6 of them", data, hostile, "default/"+hostile)
 	}
@@ -116,9 +111,7 @@ func TestMapsOfTheScriptHaveNoPrototype(t *testing.T) {
 func TestTrace(t *testing.T) {
 	var text bytes.Buffer
 	h := timelineOf(t, 3)
-	if err := writeTrace(&text, h.pods()); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, writeTrace(&text, h.pods()))
 	var trace struct {
 		TraceEvents []struct {
 			Name, Ph string
@@ -127,9 +120,7 @@ func TestTrace(t *testing.T) {
 			Args     map[string]any
 		}
 	}
-	if err := json.Unmarshal(text.Bytes(), &trace); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal(text.Bytes(), &trace))
 	type line struct{ pid, tid int }
 	named, until, count := map[line]bool{}, map[line]int64{}, 0
 	for _, e := range trace.TraceEvents {
@@ -189,9 +180,7 @@ func TestSeenLate(t *testing.T) {
 	h.Observe(&c)
 	p := pod("web", "")
 	c.Workers.Observer.SyncStarted(podworkers.Work{UID: p.UID, Pod: p})
-	if err := c.Sync.Sink.SetPodStatus(t.Context(), p, v1.PodStatus{Phase: v1.PodRunning}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, c.Sync.Sink.SetPodStatus(t.Context(), p, v1.PodStatus{Phase: v1.PodRunning}))
 	c.Workers.Observer.PodSeen(p.UID, time.Now())
 	c.Workers.Observer.PhaseChanged(p.UID, podworkers.Terminating, podworkers.Finished)
 	c.Workers.Observer.PhaseChanged(p.UID, podworkers.Syncing, podworkers.Terminating)

@@ -21,6 +21,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/runtime/cri/critest/faults"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/syncpod"
 	nodeagent "github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/source"
@@ -252,9 +253,7 @@ func TestTrouble(t *testing.T) {
 			`60.0- app wait "ContainerCreating" ""`,
 			`60.0-  work "SyncPod" "PreparePodError" failed x2`)
 		var page, trace bytes.Buffer
-		if err := errors.Join(a.history.writeHTML(&page, a.history.pods()), writeTrace(&trace, a.history.pods())); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(a.history.writeHTML(&page, a.history.pods()), writeTrace(&trace, a.history.pods())))
 		for what, text := range map[string]string{"the page": page.String(), "the trace": trace.String(), "the stored timeline": fmt.Sprintf("%+v", a.history.pods())} {
 			if strings.Contains(text, secret) || !strings.Contains(text, "CrashLoopBackOff") {
 				t.Errorf("%s, want no %v in it and %q in it\n%s", what, secret, "CrashLoopBackOff", text)
@@ -277,18 +276,14 @@ func TestTakenOver(t *testing.T) {
 			Name: "app", ContainerID: "x://b", RestartCount: 4, State: v1.ContainerState{Running: &v1.ContainerStateRunning{StartedAt: at(time.Hour)}}, LastTerminationState: ended,
 		}}}
 		for range 3 {
-			if err := sink.SetPodStatus(t.Context(), p, running); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, sink.SetPodStatus(t.Context(), p, running))
 			time.Sleep(time.Second)
 		}
 		again := running.DeepCopy() // an unseen instance has run meanwhile
 		c := &again.ContainerStatuses[0]
 		c.ContainerID, c.State.Running.StartedAt = "x://d", metav1.Now()
 		c.LastTerminationState.Terminated = &v1.ContainerStateTerminated{ContainerID: "x://c", StartedAt: at(-time.Second), FinishedAt: at(-2 * time.Second), Message: secret}
-		if err := sink.SetPodStatus(t.Context(), p, *again); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, sink.SetPodStatus(t.Context(), p, *again))
 		a := &observedAgent{t: t, history: h, began: now}
 		a.want("web",
 			`-10800.0--7200.0 app run "Ran" "exit code 2, signal 15 (Error)" failed`,

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/syncpod/topology"
 )
 
@@ -34,10 +35,7 @@ func TestMask(t *testing.T) {
 
 // The order of subsets is that in which a kubelet tries NUMA nodes: narrower sets first.
 func TestSubsetsAreOrdered(t *testing.T) {
-	m, err := topology.MaskOf(0, 2, 3, 9)
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := must.Get(topology.MaskOf(0, 2, 3, 9))(t)
 	all := slices.Collect(m.Subsets())
 	if len(all) != 15 {
 		t.Errorf("%d subsets, want 15: %v", len(all), all)

@@ -7,15 +7,13 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/syncpod/topology"
 )
 
 func policy(t *testing.T, c topology.Config, nodes topology.Mask) topology.Policy {
 	t.Helper()
-	p, err := topology.New(c, topology.Machine{Nodes: nodes})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := must.Get(topology.New(c, topology.Machine{Nodes: nodes}))(t)
 	return p
 }
 
@@ -130,10 +128,7 @@ func TestNewRefuses(t *testing.T) {
 
 // The time follows from the sets of nodes, not from the number of combinations.
 func BenchmarkMergeEightNodes(b *testing.B) {
-	p, err := topology.New(topology.Config{Policy: topology.PolicyBestEffort}, topology.Machine{Nodes: 255})
-	if err != nil {
-		b.Fatal(err)
-	}
+	p := must.Get(topology.New(topology.Config{Policy: topology.PolicyBestEffort}, topology.Machine{Nodes: 255}))(b)
 	var all []topology.Hint
 	for m := range topology.Mask(255).Subsets() {
 		all = append(all, topology.Hint{Nodes: m})

@@ -14,6 +14,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // A handlers is a runtime with handlers that support user namespaces, or not.
@@ -38,20 +40,14 @@ func podWith(uid string) *v1.Pod {
 
 func allocator(t *testing.T, dir string, ids IDs) *Allocator {
 	t.Helper()
-	a, err := New(Config{Dir: dir, IDs: ids, Runtime: handlers{"": true, "old": false}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := must.Get(New(Config{Dir: dir, IDs: ids, Runtime: handlers{"": true, "old": false}}))(t)
 	return a
 }
 
 // first returns the first ID of the node that a pod has.
 func (a *Allocator) first(t *testing.T, uid string) uint32 {
 	t.Helper()
-	ns, err := a.UserNamespace(t.Context(), podWith(uid), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	ns := must.Get(a.UserNamespace(t.Context(), podWith(uid), ""))(t)
 	if ns.Mode != runtimeapi.NamespaceMode_POD || len(ns.Uids) != 1 || len(ns.Gids) != 1 || ns.Uids[0].ContainerId != 0 || ns.Uids[0].HostId != ns.Gids[0].HostId {
 		t.Fatalf("the mapping of %s is %v", uid, ns)
 	}
@@ -69,15 +65,11 @@ func TestRangeOfAPod(t *testing.T) {
 	if three, two := a.first(t, "three"), a.first(t, "two"); three != 196608 || two != 131072 {
 		t.Errorf("after a restart %d and %d, want 196608 and 131072", three, two)
 	}
-	if err := a.RemovePod(t.Context(), podWith("one").UID); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, a.RemovePod(t.Context(), podWith("one").UID))
 	if four := a.first(t, "four"); four != 65536 {
 		t.Errorf("%d, want the range that has become free", four)
 	}
-	if err := allocator(t, dir, IDs{}).RemovePod(t.Context(), "unknown"); err != nil {
-		t.Errorf("a pod without a range: %v", err)
-	}
+	must.Do(t, allocator(t, dir, IDs{}).RemovePod(t.Context(), "unknown"))
 }
 
 func TestPodWithTheUsersOfTheNode(t *testing.T) {
@@ -110,12 +102,8 @@ func TestFiles(t *testing.T) {
 	dir := t.TempDir()
 	write := func(uid, text string) {
 		t.Helper()
-		if err := os.MkdirAll(filepath.Join(dir, uid), 0o750); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, uid, "userns"), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Join(dir, uid), 0o750))
+		must.Do(t, os.WriteFile(filepath.Join(dir, uid, "userns"), []byte(text), 0o600))
 	}
 	of := func(host, container, length string) string {
 		m := `[{"hostId":` + host + `,"containerId":` + container + `,"length":` + length + `}]`
@@ -144,9 +132,7 @@ func TestFiles(t *testing.T) {
 		if _, err := a.UserNamespace(t.Context(), podWith("new"), ""); err == nil || !strings.Contains(err.Error(), "bad") {
 			t.Errorf("%s: %v, want an error that names the pod", name, err)
 		}
-		if err := a.RemovePod(t.Context(), "bad"); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, a.RemovePod(t.Context(), "bad"))
 		a.first(t, "new")
 	}
 }
@@ -177,10 +163,7 @@ func TestFree(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	for range 20000 {
 		ids := IDs{PerPod: uint32(1+random.IntN(2)) * Unit, Count: uint32(1+random.IntN(4)) * 2 * Unit}
-		ids, err := ids.complete()
-		if err != nil {
-			t.Fatal(err)
-		}
+		ids = must.Get(ids.complete())(t)
 		var taken []span
 		for range random.IntN(6) {
 			taken = append(taken, span{uint32(random.IntN(12)) * Unit / 2, uint32(1+random.IntN(6)) * Unit / 2})

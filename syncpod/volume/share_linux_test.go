@@ -118,9 +118,7 @@ func TestRootOnASharedMount(t *testing.T) {
 	if n := linesOf(t, root); n != 0 {
 		t.Errorf("%d mounts", n)
 	}
-	if _, err := os.Stat(filepath.Join(root, "new")); err != nil {
-		t.Error(err)
-	}
+	must.Get(os.Stat(filepath.Join(root, "new")))(t)
 }
 
 const sharedRoot = "PODSYNC_SHARED_ROOT"

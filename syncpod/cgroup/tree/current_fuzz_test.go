@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/syncpod/cgroup"
 )
 
@@ -24,14 +25,9 @@ func FuzzCurrent(f *testing.F) {
 		for _, name := range []string{
 			"cpu.shares", "cpu.cfs_quota_us", "cpu.cfs_period_us", "memory.limit_in_bytes", "cpu.weight", "cpu.max", "memory.max", "pids.max", cgroup.PageFile(k.version, 2<<20),
 		} {
-			if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 		}
-		mount, err := os.OpenRoot(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		mount := must.Get(os.OpenRoot(dir))(t)
 		defer mount.Close()
 		r, ok := (&Tree{kernel: k}).current(mount, ".")
 		if !ok {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/syncpod/cgroup"
 )
 
@@ -45,10 +46,7 @@ func TestHostileTreesAreRemoved(t *testing.T) {
 // A container has as many processes as possible: one read of the list covers many of them, and no read
 // exceeds a limit.
 func TestManyProcessesAreKilledInLinearTime(t *testing.T) {
-	root, err := os.OpenRoot(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := must.Get(os.OpenRoot(t.TempDir()))(t)
 	defer root.Close()
 	const many, first = 20_000, 1 << 23 // numbers that no process can have
 	list := func(n int) {
@@ -57,9 +55,7 @@ func TestManyProcessesAreKilledInLinearTime(t *testing.T) {
 		for i := range n {
 			fmt.Fprintln(&text, first+i)
 		}
-		if err := root.WriteFile(procs, text.Bytes(), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, root.WriteFile(procs, text.Bytes(), 0o600))
 	}
 	list(many)
 	var before, after goruntime.MemStats

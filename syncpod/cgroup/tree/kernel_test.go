@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/syncpod/cgroup"
 )
 
@@ -62,19 +63,13 @@ func TestKernel(t *testing.T) {
 	holds(t, filepath.Join(dir("cpu"), shares), want)
 
 	nested := filepath.Join(dir("memory"), "ctr")
-	if err := os.Mkdir(nested, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(nested, 0o755))
 	ended := sleeper(t, filepath.Join(nested, procs))
-	if _, err := tree.RaiseCgroup(t.Context(), burstable("u-1", "250m", "128Mi")); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(tree.RaiseCgroup(t.Context(), burstable("u-1", "250m", "128Mi")))(t)
 	holds(t, filepath.Join(dir("memory"), limit), "134217728")
 	holds(t, filepath.Join(dir("cpu"), shares), want)
 
-	if err := tree.RemovePod(t.Context(), pod.UID); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, tree.RemovePod(t.Context(), pod.UID))
 	select {
 	case <-ended:
 	case <-time.After(10 * time.Second):
@@ -92,10 +87,7 @@ func TestKernel(t *testing.T) {
 
 func holds(t *testing.T, file, want string) {
 	t.Helper()
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(file))(t)
 	if got := strings.TrimSpace(string(text)); got != want {
 		t.Errorf("%s holds %s, want %s", file, got, want)
 	}
@@ -108,25 +100,16 @@ func sleeper(t *testing.T, list string) <-chan struct{} { return inCgroup(t, lis
 func inCgroup(t *testing.T, list, script string) <-chan struct{} {
 	t.Helper()
 	cmd := exec.Command("sh", "-c", "read -r go; "+script)
-	start, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	start := must.Get(cmd.StdinPipe())(t)
+	must.Do(t, cmd.Start())
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
 		_ = cmd.Wait()
 	}()
 	t.Cleanup(func() { _ = cmd.Process.Kill(); <-ended })
-	if err := os.WriteFile(list, []byte(fmt.Sprint(cmd.Process.Pid)), 0); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := start.Write([]byte("go\n")); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(list, []byte(fmt.Sprint(cmd.Process.Pid)), 0))
+	must.Get(start.Write([]byte("go\n")))(t)
 	return ended
 }
 
@@ -172,10 +155,7 @@ func version2(t *testing.T) *Tree {
 // read back, and all processes of a cgroup are killed at once, including forked ones, before it is removed.
 func TestKernelVersion2(t *testing.T) {
 	tree := version2(t)
-	before, err := os.ReadFile(filepath.Join(tree.config.Mount, "cgroup.subtree_control"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	before := must.Get(os.ReadFile(filepath.Join(tree.config.Mount, "cgroup.subtree_control")))(t)
 	const at = "/burstable/podu"
 	root := tree.root.Path(cgroup.Cgroupfs)
 	t.Cleanup(func() { leave(t, tree.config.Mount, root, string(before)) })
@@ -183,7 +163,7 @@ func TestKernelVersion2(t *testing.T) {
 	for _, size := range tree.kernel.pages {
 		limits.HugePages[size] = 3 * size
 	}
-	err = tree.in(func(mount *os.Root) error {
+	must.Do(t, tree.in(func(mount *os.Root) error {
 		for _, dir := range []string{root, root + "/burstable", root + at} {
 			if err := tree.make(t.Context(), mount, dir); err != nil {
 				return err
@@ -199,21 +179,13 @@ func TestKernelVersion2(t *testing.T) {
 			t.Errorf("read back %+v, want %v", got, limits.HugePages)
 		}
 		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	dir := filepath.Join(tree.config.Mount, root, at)
 	nested := filepath.Join(dir, "ctr")
-	if err := os.Mkdir(nested, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(nested, 0o755))
 	threaded(t, filepath.Join(nested, "threads"))
 	ended := inCgroup(t, filepath.Join(nested, procs), "while :; do sleep 0.01 & done")
-	err = tree.in(func(mount *os.Root) error { return tree.remove(t.Context(), mount, root+at) })
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, tree.in(func(mount *os.Root) error { return tree.remove(t.Context(), mount, root+at) }))
 	select {
 	case <-ended:
 	case <-time.After(10 * time.Second):
@@ -227,9 +199,7 @@ func TestKernelVersion2(t *testing.T) {
 // threaded makes a threaded cgroup, as a container can: the kernel does not list processes there.
 func threaded(t *testing.T, dir string) {
 	t.Helper()
-	if err := errors.Join(os.Mkdir(dir, 0o755), os.WriteFile(filepath.Join(dir, "cgroup.type"), []byte("threaded"), 0)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.Mkdir(dir, 0o755), os.WriteFile(filepath.Join(dir, "cgroup.type"), []byte("threaded"), 0)))
 	if _, err := os.ReadFile(filepath.Join(dir, procs)); !errors.Is(err, syscall.EOPNOTSUPP) {
 		t.Fatalf("the processes of a threaded cgroup: %v, want %v", err, syscall.EOPNOTSUPP)
 	}
@@ -245,10 +215,7 @@ func leave(t *testing.T, mount, root, before string) {
 		}
 	}
 	control := filepath.Join(mount, "cgroup.subtree_control")
-	now, err := os.ReadFile(control)
-	if err != nil {
-		t.Error(err)
-	}
+	now := must.Get(os.ReadFile(control))(t)
 	for _, c := range strings.Fields(string(now)) {
 		if !slices.Contains(strings.Fields(before), c) {
 			if err := os.WriteFile(control, []byte("-"+c), 0); err != nil {

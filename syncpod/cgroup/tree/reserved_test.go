@@ -11,6 +11,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/syncpod/cgroup"
 )
 
@@ -34,24 +35,18 @@ func TestLimitCgroup(t *testing.T) {
 	k.machine("system", "cpu", "memory", "pids")
 	k.write("memory/system/memory.stat", "total_inactive_file 0\n")
 	tree := k.agent()
-	if err := tree.LimitCgroup(t.Context(), "/system", reserved); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, tree.LimitCgroup(t.Context(), "/system", reserved))
 	k.want(map[string]string{
 		"cpu/system/cpu.shares": "512", "cpu/system/cpu.cfs_quota_us": "7", "cpu/system/cpu.cfs_period_us": "7",
 		"memory/system/memory.limit_in_bytes": "67108864", "pids/system/pids.max": "100",
 	})
-	if err := tree.LimitCgroup(t.Context(), "/system", v1.ResourceList{"cpu": resource.MustParse("2")}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, tree.LimitCgroup(t.Context(), "/system", v1.ResourceList{"cpu": resource.MustParse("2")}))
 	k.want(map[string]string{"cpu/system/cpu.shares": "2048", "memory/system/memory.limit_in_bytes": "67108864", "pids/system/pids.max": "100"})
 
 	k = newKernel(t, cgroup.V2)
 	k.machine("system", ".")
 	k.write("system/memory.stat", "inactive_file 0\n")
-	if err := k.agent().LimitCgroup(t.Context(), "system", reserved); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, k.agent().LimitCgroup(t.Context(), "system", reserved))
 	k.want(map[string]string{"system/cpu.weight": "20", "system/cpu.max": "7", "system/memory.max": "67108864", "system/pids.max": "100", "system/memory.min": "7"})
 }
 
@@ -67,9 +62,7 @@ func TestLimitCgroupRefuses(t *testing.T) {
 	}
 	k.want(map[string]string{"system/memory.max": "7", "system/cpu.weight": "7"})
 	k.write("system/memory.stat", "inactive_file 0\nactive_file 1\nslab_reclaimable 0\n") // the kernel can reclaim it
-	if err := tree.LimitCgroup(t.Context(), "/system", reserved); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, tree.LimitCgroup(t.Context(), "/system", reserved))
 	for name, want := range map[string]string{"/missing": "does not exist", "/": "root of the tree", "": "root of the tree", "/a/../..": "..", "/system/x": "does not exist"} {
 		if err := tree.LimitCgroup(t.Context(), name, reserved); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want an error with %q", name, err, want)
@@ -87,9 +80,7 @@ func TestLimitSlice(t *testing.T) {
 	k.write("edge.slice/edge-system.slice/memory.stat", "inactive_file 0\n")
 	s := &fakeSlices{}
 	tree := k.agent(func(c *Config) { c.Driver, c.Slices = cgroup.Systemd, s })
-	if err := tree.LimitCgroup(t.Context(), "/edge.slice/edge-system.slice", reserved); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, tree.LimitCgroup(t.Context(), "/edge.slice/edge-system.slice", reserved))
 	if want := []string{"limit /edge.slice/edge-system.slice 512 67108864"}; !reflect.DeepEqual(s.asked, want) {
 		t.Errorf("asked for %q, want %q", s.asked, want)
 	}

@@ -15,6 +15,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podsync/podsync/runtime/cri"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/syncpod/cgroup"
 )
 
@@ -50,17 +51,13 @@ func TestPodsCgroupBeforeTheFirstPod(t *testing.T) {
 		k := newKernel(t, version)
 		tree := k.agent(func(c *Config) { c.Allocatable = v1.ResourceList{v1.ResourceMemory: resource.MustParse("1Gi")} })
 		for range 2 {
-			if err := tree.EnsurePodsCgroup(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, tree.EnsurePodsCgroup(t.Context()))
 		}
 		k.want(want)
 	}
 	// The settings of an earlier agent's pods stay.
 	k := newKernel(t, cgroup.V2)
-	if _, err := k.agent().EnsureCgroup(t.Context(), burstable("u", "1", "1Gi")); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(k.agent().EnsureCgroup(t.Context(), burstable("u", "1", "1Gi")))(t)
 	before := k.has("kubepods/burstable/cpu.weight")
 	if err := k.agent().EnsurePodsCgroup(t.Context()); err != nil || before == "1" {
 		t.Fatalf("%v, weight %s", err, before)

@@ -20,6 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/syncpod/cgroup"
 )
 
@@ -140,10 +141,7 @@ func burstable(uid, cpu, memory string) *v1.Pod {
 
 func ensure(t *testing.T, tree *Tree, pod *v1.Pod) string {
 	t.Helper()
-	parent, err := tree.EnsureCgroup(t.Context(), pod)
-	if err != nil {
-		t.Fatal(err)
-	}
+	parent := must.Get(tree.EnsureCgroup(t.Context(), pod))(t)
 	return parent
 }
 
@@ -168,9 +166,7 @@ func TestVersion1(t *testing.T) {
 		"freezer/kubepods/cgroup.procs":                         "gone",
 		"memory/kubepods/besteffort/memory.limit_in_bytes":      "gone",
 	})
-	if err := tree.RemovePod(t.Context(), "u2"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, tree.RemovePod(t.Context(), "u2"))
 	k.want(map[string]string{"cpu/kubepods/burstable/cpu.shares": "512", "cpu/kubepods/burstable/podu2/cpu.shares": "gone"})
 }
 
@@ -222,9 +218,7 @@ func TestResize(t *testing.T) {
 	ensure(t, tree, burstable("u", "2", "64Mi"))
 	const shares, limit = "cpu/kubepods/burstable/podu/cpu.shares", "memory/kubepods/burstable/podu/memory.limit_in_bytes"
 	next := burstable("u", "1", "128Mi")
-	if _, err := tree.RaiseCgroup(t.Context(), next); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(tree.RaiseCgroup(t.Context(), next))(t)
 	k.want(map[string]string{shares: "2048", limit: "134217728"})
 	ensure(t, tree, next)
 	k.want(map[string]string{shares: "1024", limit: "134217728"})
@@ -259,14 +253,10 @@ func TestResizeAfterARestart(t *testing.T) {
 		}
 		ensure(t, k.agent(), with("2", "64Mi"))
 		next := k.agent()
-		if _, err := next.RaiseCgroup(t.Context(), with("1", "128Mi")); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(next.RaiseCgroup(t.Context(), with("1", "128Mi")))(t)
 		k.want(want)
 		ensure(t, next, with("1", "32Mi"))
-		if _, err := k.agent().RaiseCgroup(t.Context(), with("1", "16Mi")); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(k.agent().RaiseCgroup(t.Context(), with("1", "16Mi")))(t)
 		for file, before := range want {
 			if got := k.has(file); strings.Contains(file, "memory") && got != "33554432" || strings.Contains(file, "cpu.shares") && (got == before || got != "1024") {
 				t.Errorf("version %d: %s holds %s", version, file, got)
@@ -282,9 +272,7 @@ func TestRaiseOfAnUnreadableLimit(t *testing.T) {
 	const limit = "memory/kubepods/burstable/podu/memory.limit_in_bytes"
 	for _, text := range []string{"", "many\n", "9223372036854771712\n", "-1"} {
 		k.write(limit, text)
-		if _, err := k.agent().RaiseCgroup(t.Context(), burstable("u", "1", "32Mi")); err != nil {
-			t.Fatal(err)
-		}
+		must.Get(k.agent().RaiseCgroup(t.Context(), burstable("u", "1", "32Mi")))(t)
 		k.want(map[string]string{limit: "-1"})
 	}
 }
@@ -360,9 +348,7 @@ func TestRemoveKills(t *testing.T) {
 			if restart {
 				tree = k.agent()
 			}
-			if err := tree.RemovePod(t.Context(), pod.UID); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, tree.RemovePod(t.Context(), pod.UID))
 			for _, p := range []*exec.Cmd{one, other} {
 				if err := p.Process.Signal(os.Interrupt); !errors.Is(err, os.ErrProcessDone) {
 					t.Errorf("a process was not killed: %v", err)
@@ -374,9 +360,7 @@ func TestRemoveKills(t *testing.T) {
 				}
 			}
 			k.want(map[string]string{"cpu/kubepods/burstable/cpu.shares": map[bool]string{false: "2", true: "1024"}[restart]})
-			if err := tree.RemovePod(t.Context(), pod.UID); err != nil {
-				t.Errorf("removed twice: %v", err)
-			}
+			must.Do(t, tree.RemovePod(t.Context(), pod.UID))
 		})
 	}
 }
@@ -416,9 +400,7 @@ func TestCgroupOfOthersStays(t *testing.T) {
 	tree := k.agent()
 	ensure(t, tree, burstable("u", "1", "32Mi"))
 	for _, uid := range []types.UID{"u", "never-seen"} {
-		if err := tree.RemovePod(t.Context(), uid); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, tree.RemovePod(t.Context(), uid))
 	}
 	k.want(map[string]string{"memory/kubepods/burstable/podu/memory.limit_in_bytes": "33554432"})
 	if !slices.Contains(strings.Fields(k.has("cpu/kubepods/burstable/podu/cgroup.procs")), strconv.Itoa(theirs.Process.Pid)) {
@@ -532,9 +514,7 @@ func TestSystemd(t *testing.T) {
 		t.Errorf("cgroup_parent %s, want %v", got, at+"/edge-kubepods-burstable-poda_b.slice")
 	}
 	k.must(os.MkdirAll(filepath.Join(k.dir, at, "edge-kubepods-burstable-poda_b.slice"), 0o755)) // as systemd does
-	if err := tree.RemovePod(t.Context(), "a-b"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, tree.RemovePod(t.Context(), "a-b"))
 	want := []string{
 		"set /edge.slice 0", "set /edge.slice/edge-kubepods.slice 0", "set " + at + " 1024", "set " + at + "/edge-kubepods-burstable-poda_b.slice 1024",
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/podsync/podsync/actions"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/syncpod/lifecycle"
 	"github.com/podsync/podsync/syncpod/memory"
 	"github.com/podsync/podsync/syncpod/memory/keeper"
@@ -45,10 +46,7 @@ func instance(id string, state runtime.ContainerState, attempt uint32) runtime.C
 
 func newKeeper(t *testing.T, dir string) *keeper.Keeper {
 	t.Helper()
-	k, err := keeper.New(keeper.Config{Dir: dir})
-	if err != nil {
-		t.Fatal(err)
-	}
+	k := must.Get(keeper.New(keeper.Config{Dir: dir}))(t)
 	return k
 }
 
@@ -66,9 +64,7 @@ func TestWhatTheRuntimeLosesOutlivesTheAgent(t *testing.T) {
 	if last := complete.Latest("app"); last == nil || last.ExitCode != 42 {
 		t.Errorf("%+v, want the exit code", last)
 	}
-	if err := next.Forget("u1"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, next.Forget("u1"))
 	next.Pod("u1").Observe(t.Context(), seen())
 	if complete := newKeeper(t, dir).Pod("u1").See(t.Context(), pod(), seen()); complete.Latest("app") != nil {
 		t.Errorf("%+v is known of a pod that was forgotten", complete.Latest("app"))
@@ -78,9 +74,7 @@ func TestWhatTheRuntimeLosesOutlivesTheAgent(t *testing.T) {
 // A record that cannot be read is replaced.
 func TestDamagedRecord(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "u1.json"), []byte("{"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(dir, "u1.json"), []byte("{"), 0o600))
 	p := newKeeper(t, dir).Pod("u1")
 	p.See(t.Context(), pod(), seen(instance("c0", runtime.ContainerExited, 3)))
 	if text, err := os.ReadFile(filepath.Join(dir, "u1.json")); err != nil || !strings.Contains(string(text), "c0") {

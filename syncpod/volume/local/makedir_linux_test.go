@@ -25,10 +25,7 @@ func TestDirectoryIsSwappedAfterItWasMade(t *testing.T) {
 			volume := t.TempDir()
 			at := filepath.Join(volume, "name")
 			must.Do(t, errors.Join(os.Mkdir(filepath.Join(volume, "private"), 0o700), os.MkdirAll(filepath.Join(volume, "full", "below"), 0o700), os.Mkdir(at, 0o700)))
-			parent, err := os.OpenRoot(volume)
-			if err != nil {
-				t.Fatal(err)
-			}
+			parent := must.Get(os.OpenRoot(volume))(t)
 			defer parent.Close()
 			found, err := parent.Lstat("name")
 			must.Do(t, errors.Join(err, os.Remove(at), swap(at)))

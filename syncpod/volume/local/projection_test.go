@@ -63,9 +63,7 @@ func TestProjections(t *testing.T) {
 		}
 		want("two")
 		restarted := newVolumes(t, local.Config{Unprivileged: true, Projections: b})
-		if err := restarted.SetUp(t.Context(), pod, dir); err != nil {
-			t.Errorf("the files of the last answer are not used: %v", err)
-		}
+		must.Do(t, restarted.SetUp(t.Context(), pod, dir))
 		want("two")
 		if err := restarted.SetUp(t.Context(), pod, t.TempDir()); err == nil || !strings.Contains(err.Error(), "the API server is unavailable") {
 			t.Errorf("%v, want the error of the provider for a new pod", err)

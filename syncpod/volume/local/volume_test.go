@@ -236,9 +236,7 @@ func TestMissingArguments(t *testing.T) {
 	if err == nil || v.SetUp(t.Context(), nil, t.TempDir()) == nil {
 		t.Error("a missing object is no error")
 	}
-	if err := v.TearDown(t.Context(), "u-1", filepath.Join(t.TempDir(), "none")); err != nil {
-		t.Errorf("tear down of a pod without a directory: %v", err)
-	}
+	must.Do(t, v.TearDown(t.Context(), "u-1", filepath.Join(t.TempDir(), "none")))
 }
 
 func TestHostPath(t *testing.T) {
