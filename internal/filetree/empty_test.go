@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"testing"
+
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // turn is a context that ends after its error was read a number of times.
@@ -26,27 +28,19 @@ func (t *turn) Err() error {
 func filled(t *testing.T, dir string, n int) {
 	t.Helper()
 	for i := range n {
-		if err := os.MkdirAll(filepath.Join(dir, strconv.Itoa(i), "x"), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Join(dir, strconv.Itoa(i), "x"), 0o700))
 	}
 }
 
 func count(t *testing.T, dir string) int {
 	t.Helper()
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	entries := must.Get(os.ReadDir(dir))(t)
 	return len(entries)
 }
 
 func rootOf(t *testing.T, dir string) *os.Root {
 	t.Helper()
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := must.Get(os.OpenRoot(dir))(t)
 	t.Cleanup(func() { _ = root.Close() })
 	return root
 }
@@ -87,9 +81,7 @@ func TestMoveToATakenName(t *testing.T) {
 	e := newEmptier(t.Context(), rootOf(t, dir), ".")
 	const taken = 100
 	for i := range taken {
-		if err := os.MkdirAll(filepath.Join(dir, trash, e.prefix+strconv.Itoa(i), "x"), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Join(dir, trash, e.prefix+strconv.Itoa(i), "x"), 0o700))
 	}
 	e.ctx = &turn{t.Context(), taken / 2}
 	if err := e.move("0"); !errors.Is(err, context.DeadlineExceeded) {

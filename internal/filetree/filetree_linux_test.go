@@ -17,29 +17,19 @@ import (
 	"time"
 
 	"github.com/podsync/podsync/internal/filetree"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // deepen creates a number of directories, each in the previous one, with a file in each.
 func deepen(t *testing.T, dir string, levels int) {
 	t.Helper()
-	at, err := syscall.Open(dir, syscall.O_RDONLY|syscall.O_DIRECTORY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	at := must.Get(syscall.Open(dir, syscall.O_RDONLY|syscall.O_DIRECTORY, 0))(t)
 	for range levels {
-		if err := syscall.Mkdirat(at, "d", 0o700); err != nil {
-			t.Fatal(err)
-		}
-		next, err := syscall.Openat(at, "d", syscall.O_RDONLY|syscall.O_DIRECTORY, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, syscall.Mkdirat(at, "d", 0o700))
+		next := must.Get(syscall.Openat(at, "d", syscall.O_RDONLY|syscall.O_DIRECTORY, 0))(t)
 		_ = syscall.Close(at)
 		at = next
-		file, err := syscall.Openat(at, "f", syscall.O_CREAT|syscall.O_WRONLY, 0o600)
-		if err != nil {
-			t.Fatal(err)
-		}
+		file := must.Get(syscall.Openat(at, "f", syscall.O_CREAT|syscall.O_WRONLY, 0o600))(t)
 		_ = syscall.Close(file)
 	}
 	_ = syscall.Close(at)
@@ -48,16 +38,10 @@ func deepen(t *testing.T, dir string, levels int) {
 // fill creates a number of empty files.
 func fill(t *testing.T, dir string, n int) {
 	t.Helper()
-	at, err := syscall.Open(dir, syscall.O_RDONLY|syscall.O_DIRECTORY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	at := must.Get(syscall.Open(dir, syscall.O_RDONLY|syscall.O_DIRECTORY, 0))(t)
 	defer syscall.Close(at)
 	for i := range n {
-		file, err := syscall.Openat(at, "f"+strconv.Itoa(i), syscall.O_CREAT|syscall.O_WRONLY, 0o600)
-		if err != nil {
-			t.Fatal(err)
-		}
+		file := must.Get(syscall.Openat(at, "f"+strconv.Itoa(i), syscall.O_CREAT|syscall.O_WRONLY, 0o600))(t)
 		_ = syscall.Close(file)
 	}
 }
@@ -91,12 +75,10 @@ func empty(ctx context.Context, dir string) error {
 func names(t *testing.T, dir string) []string {
 	t.Helper()
 	var seen []string
-	if err := filetree.Walk(t.Context(), dir, func(e filetree.Entry) error {
+	must.Do(t, filetree.Walk(t.Context(), dir, func(e filetree.Entry) error {
 		seen = append(seen, fmt.Sprintf("%d %s", e.Depth, e.Name))
 		return nil
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	slices.Sort(seen)
 	return seen
 }
@@ -107,9 +89,7 @@ func TestWalkOfADeepTreeTakesBoundedMemory(t *testing.T) {
 	deepen(t, dir, 10_000)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	if err := filetree.Walk(t.Context(), dir, func(filetree.Entry) error { return nil }); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, filetree.Walk(t.Context(), dir, func(filetree.Entry) error { return nil }))
 	runtime.ReadMemStats(&after)
 	if took := (after.TotalAlloc - before.TotalAlloc) >> 20; took > 24 {
 		t.Errorf("a walk of 10,000 levels took %d MiB, a buffer for each of them", took)
@@ -118,7 +98,7 @@ func TestWalkOfADeepTreeTakesBoundedMemory(t *testing.T) {
 
 func TestWalkVisitsEachEntryOnce(t *testing.T) {
 	dir := tempDir(t)
-	if err := errors.Join(
+	must.Do(t, errors.Join(
 		os.MkdirAll(filepath.Join(dir, "a", "b"), 0o700),
 		os.WriteFile(filepath.Join(dir, "a", "f"), make([]byte, 10000), 0o600),
 		os.WriteFile(filepath.Join(dir, "\xff\xfe"), nil, 0o600),
@@ -126,21 +106,17 @@ func TestWalkVisitsEachEntryOnce(t *testing.T) {
 		os.WriteFile(filepath.Join(dir, "\xff", "g\n"), nil, 0o600),
 		os.Symlink("/", filepath.Join(dir, "link")),
 		syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o600),
-	); err != nil {
-		t.Fatal(err)
-	}
+	))
 	want := []string{"0 .", "1 a", "1 link", "1 pipe", "1 \xff", "1 \xff\xfe", "2 b", "2 f", "2 g\n"}
 	if got := names(t, dir); !slices.Equal(got, want) {
 		t.Errorf("visited %q, want %q", got, want)
 	}
-	if err := filetree.Walk(t.Context(), dir, func(e filetree.Entry) error {
+	must.Do(t, filetree.Walk(t.Context(), dir, func(e filetree.Entry) error {
 		if e.Name == "f" && (e.Bytes < 10000 || e.IsDir || e.Links != 1 || e.Inode == 0) || e.Name == "a" && !e.IsDir {
 			t.Errorf("entry %+v", e)
 		}
 		return nil
-	}); err != nil {
-		t.Error(err)
-	}
+	}))
 }
 
 func TestWalkOfNoDirectory(t *testing.T) {
@@ -162,10 +138,7 @@ func TestWalkOfNoDirectory(t *testing.T) {
 // openFiles returns how many descriptors the process has.
 func openFiles(t *testing.T) int {
 	t.Helper()
-	entries, err := os.ReadDir("/proc/self/fd")
-	if err != nil {
-		t.Fatal(err)
-	}
+	entries := must.Get(os.ReadDir("/proc/self/fd"))(t)
 	return len(entries)
 }
 
@@ -183,15 +156,13 @@ func TestWalkOfADeepTree(t *testing.T) {
 	const levels = 10_000
 	deepen(t, dir, levels)
 	before, most, seen, deepest := openFiles(t), 0, 0, 0
-	if err := filetree.Walk(t.Context(), dir, func(e filetree.Entry) error {
+	must.Do(t, filetree.Walk(t.Context(), dir, func(e filetree.Entry) error {
 		seen, deepest = seen+1, max(deepest, e.Depth)
 		if seen%1000 == 0 {
 			most = max(most, openFiles(t))
 		}
 		return nil
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	if want := 2*levels + 1; seen != want || deepest != levels+1 {
 		t.Errorf("visited %d entries to depth %d, want %d and %d", seen, deepest, want, levels+1)
 	}
@@ -213,9 +184,7 @@ func TestWalkOfAWideAndDeepTree(t *testing.T) {
 	at := filepath.Join(dir, strings.Repeat("d/", above))
 	for i := range wide {
 		below := filepath.Join(at, fmt.Sprintf("wide%d", i))
-		if err := os.Mkdir(below, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.Mkdir(below, 0o700))
 		deepen(t, below, deep)
 	}
 	if got := len(names(t, dir)); got != want {
@@ -226,9 +195,7 @@ func TestWalkOfAWideAndDeepTree(t *testing.T) {
 func TestWalkDoesNotEnterMounts(t *testing.T) {
 	dir, source := tempDir(t), t.TempDir()
 	at := filepath.Join(dir, "mount")
-	if err := errors.Join(os.Mkdir(at, 0o700), os.WriteFile(filepath.Join(source, "file"), nil, 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.Mkdir(at, 0o700), os.WriteFile(filepath.Join(source, "file"), nil, 0o600)))
 	if err := syscall.Mount(source, at, "", syscall.MS_BIND, ""); err != nil {
 		t.Skipf("needs the right to mount: %v", err)
 	}
@@ -261,9 +228,7 @@ func TestWalkEndsWithItsContext(t *testing.T) {
 // A process that moves directories about as fast as it can makes a walk incomplete at most.
 func TestWalkWhileDirectoriesAreMoved(t *testing.T) {
 	dir, outside := tempDir(t), t.TempDir()
-	if err := os.WriteFile(filepath.Join(outside, "secret"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(outside, "secret"), nil, 0o600))
 	deepen(t, dir, 100)
 	deep := dir
 	for range 50 {
@@ -307,9 +272,7 @@ func TestEmptyOfADeepTree(t *testing.T) {
 	dir := tempDir(t)
 	deepen(t, dir, 10_000)
 	before := openFiles(t)
-	if err := empty(t.Context(), dir); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, empty(t.Context(), dir))
 	isEmpty(t, dir)
 	if after := openFiles(t); after != before {
 		t.Errorf("%d descriptors before and %d after", before, after)
@@ -325,9 +288,7 @@ func TestEmptyOfAWideTree(t *testing.T) {
 	}
 	dir := tempDir(t)
 	wide := filepath.Join(dir, "wide")
-	if err := os.Mkdir(wide, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.Mkdir(wide, 0o700))
 	fill(t, wide, n)
 	for i := range 3000 {
 		below := filepath.Join(wide, strconv.Itoa(i))
@@ -349,9 +310,7 @@ func TestEmptyOfAWideTree(t *testing.T) {
 	}
 	sampled := &sampling{Context: t.Context()}
 	before = heap()
-	if err := empty(sampled, dir); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, empty(sampled, dir))
 	isEmpty(t, dir)
 	if sampled.most > before && sampled.most-before > 8<<20 {
 		t.Errorf("a removal keeps %d bytes", sampled.most-before)
@@ -378,18 +337,14 @@ func (s *sampling) Err() error {
 // Entries that an interrupted call has left, or that were created under the name of its directory, are removed.
 func TestEmptyAfterOneThatWasCutShort(t *testing.T) {
 	outside := t.TempDir()
-	if err := os.WriteFile(filepath.Join(outside, "kept"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(filepath.Join(outside, "kept"), nil, 0o600))
 	for name, plant := range map[string]func(dir string) error{
 		"a link":  func(dir string) error { return os.Symlink(outside, filepath.Join(dir, ".removed")) },
 		"a file":  func(dir string) error { return os.WriteFile(filepath.Join(dir, ".removed"), nil, 0o600) },
 		"its own": func(dir string) error { return os.MkdirAll(filepath.Join(dir, ".removed", "0", "x", "y"), 0o700) },
 	} {
 		dir := t.TempDir()
-		if err := errors.Join(os.MkdirAll(filepath.Join(dir, "a", "b", "c"), 0o700), plant(dir)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(os.MkdirAll(filepath.Join(dir, "a", "b", "c"), 0o700), plant(dir)))
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		if err := empty(ctx, dir); !errors.Is(err, context.Canceled) {
@@ -400,27 +355,21 @@ func TestEmptyAfterOneThatWasCutShort(t *testing.T) {
 		}
 		isEmpty(t, dir)
 	}
-	if _, err := os.Stat(filepath.Join(outside, "kept")); err != nil {
-		t.Error(err)
-	}
+	must.Get(os.Stat(filepath.Join(outside, "kept")))(t)
 }
 
 // A mount, of another or of the same file system, is neither emptied nor moved.
 func TestEmptyStopsAtAMount(t *testing.T) {
 	dir, source := tempDir(t), t.TempDir()
 	at := filepath.Join(dir, "a", "mount")
-	if err := errors.Join(os.MkdirAll(at, 0o700), os.WriteFile(filepath.Join(source, "kept"), nil, 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.MkdirAll(at, 0o700), os.WriteFile(filepath.Join(source, "kept"), nil, 0o600)))
 	if err := syscall.Mount(source, at, "", syscall.MS_BIND, ""); err != nil {
 		t.Skipf("needs the right to mount: %v", err)
 	}
 	if err := empty(t.Context(), dir); !errors.Is(err, syscall.EBUSY) {
 		t.Errorf("%v, want %v", err, syscall.EBUSY)
 	}
-	if _, err := os.Stat(filepath.Join(source, "kept")); err != nil {
-		t.Error(err)
-	}
+	must.Get(os.Stat(filepath.Join(source, "kept")))(t)
 	_ = syscall.Unmount(at, 0)
 	moved, _ := filepath.Glob(filepath.Join(dir, ".removed", "*", "mount"))
 	for _, at := range moved { // with its parent
@@ -432,18 +381,14 @@ func TestEmptyStopsAtAMount(t *testing.T) {
 func TestEmptyStopsAtAMountInTrash(t *testing.T) {
 	dir, source := tempDir(t), t.TempDir()
 	at := filepath.Join(dir, ".removed", "0")
-	if err := errors.Join(os.MkdirAll(at, 0o700), os.WriteFile(filepath.Join(source, "kept"), nil, 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.MkdirAll(at, 0o700), os.WriteFile(filepath.Join(source, "kept"), nil, 0o600)))
 	if err := syscall.Mount(source, at, "", syscall.MS_BIND, ""); err != nil {
 		t.Skipf("needs the right to mount: %v", err)
 	}
 	if err := empty(t.Context(), dir); !errors.Is(err, syscall.EBUSY) {
 		t.Errorf("%v, want %v", err, syscall.EBUSY)
 	}
-	if _, err := os.Stat(filepath.Join(source, "kept")); err != nil {
-		t.Error(err)
-	}
+	must.Get(os.Stat(filepath.Join(source, "kept")))(t)
 	_ = syscall.Unmount(at, 0)
 }
 
@@ -459,13 +404,9 @@ func TestWalkReportsChangedDirectories(t *testing.T) {
 	} {
 		dir := tempDir(t)
 		for _, d := range []string{"a", "b"} {
-			if err := os.Mkdir(filepath.Join(dir, d), 0o700); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, os.Mkdir(filepath.Join(dir, d), 0o700))
 		}
-		if err := os.WriteFile(filepath.Join(dir, "a", "f"), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, "a", "f"), nil, 0o600))
 		settle(t, dir)
 		changed := false
 		err := filetree.WalkUnchanged(t.Context(), dir, func(filetree.Entry) error {

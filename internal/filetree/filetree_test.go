@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/podsync/podsync/internal/filetree"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 func TestWalkAndEmpty(t *testing.T) {
@@ -27,14 +28,9 @@ func TestWalkAndEmpty(t *testing.T) {
 	if err := filetree.Walk(t.Context(), dir, count); err != nil || dirs != 3 || files != 1 {
 		t.Errorf("%d directories and %d files, %v, want 3 and 1", dirs, files, err)
 	}
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := must.Get(os.OpenRoot(dir))(t)
 	defer root.Close()
-	if err := filetree.Empty(t.Context(), root); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, filetree.Empty(t.Context(), root))
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) > 0 {
 		t.Errorf("%v are left, %v", entries, err)
 	}

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"syscall"
 	"testing"
+
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // overlay mounts an overlay with its layers on two file systems in memory, so that its files have
@@ -22,15 +24,11 @@ func overlay(t *testing.T, prepare func(lower string)) (at string) {
 		t.Cleanup(func() { _ = syscall.Unmount(at, syscall.MNT_DETACH) })
 	}
 	lower, layer, at := filepath.Join(dir, "lower"), filepath.Join(dir, "layer"), filepath.Join(dir, "at")
-	if err := errors.Join(os.Mkdir(lower, 0o700), os.Mkdir(layer, 0o700), os.Mkdir(at, 0o700)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.Mkdir(lower, 0o700), os.Mkdir(layer, 0o700), os.Mkdir(at, 0o700)))
 	mount("lower", lower, "tmpfs", "size=4m")
 	mount("layer", layer, "tmpfs", "size=4m")
 	upper, work := filepath.Join(layer, "upper"), filepath.Join(layer, "work")
-	if err := errors.Join(os.Mkdir(upper, 0o700), os.Mkdir(work, 0o700)); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, errors.Join(os.Mkdir(upper, 0o700), os.Mkdir(work, 0o700)))
 	prepare(lower)
 	mount("overlay", at, "overlay", "lowerdir="+lower+",upperdir="+upper+",workdir="+work+",redirect_dir=off,xino=off")
 	return at
@@ -39,9 +37,7 @@ func overlay(t *testing.T, prepare func(lower string)) (at string) {
 func device(t *testing.T, name string) uint64 {
 	t.Helper()
 	var stat syscall.Stat_t
-	if err := syscall.Lstat(name, &stat); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, syscall.Lstat(name, &stat))
 	return uint64(stat.Dev)
 }
 
@@ -50,13 +46,11 @@ func TestWalkOfSeveralDevices(t *testing.T) {
 	at := overlay(t, func(string) {})
 	volume, source := filepath.Join(at, "volume"), filepath.Join(t.TempDir(), "source")
 	file, mounted := filepath.Join(volume, "d", "file"), filepath.Join(volume, "mounted")
-	if err := errors.Join(
+	must.Do(t, errors.Join(
 		os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, make([]byte, 10_000), 0o600),
 		os.WriteFile(source, nil, 0o600), os.WriteFile(mounted, nil, 0o600),
 		syscall.Mount(source, mounted, "", syscall.MS_BIND, ""),
-	); err != nil {
-		t.Fatal(err)
-	}
+	))
 	t.Cleanup(func() { _ = syscall.Unmount(mounted, 0) })
 	if device(t, volume) == device(t, file) {
 		t.Skip("this kernel reports one device for an overlay")
@@ -76,16 +70,12 @@ func TestEmptyWhereDirectoriesCannotBeMoved(t *testing.T) {
 		}
 	})
 	volume := filepath.Join(at, "volume")
-	if err := os.MkdirAll(filepath.Join(volume, "a", "b", "new", "deep", "er"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.MkdirAll(filepath.Join(volume, "a", "b", "new", "deep", "er"), 0o700))
 	if err := os.Rename(filepath.Join(volume, "a"), filepath.Join(volume, "z")); !errors.Is(err, syscall.EXDEV) {
 		t.Skipf("the overlay moves directories of a lower layer: %v", err)
 	}
 	before := openFiles(t)
-	if err := empty(t.Context(), volume); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, empty(t.Context(), volume))
 	isEmpty(t, volume)
 	if after := openFiles(t); after != before {
 		t.Errorf("%d descriptors before and %d after", before, after)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/podsync/podsync/internal/limiter"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 func never() bool  { return false }
@@ -83,10 +84,7 @@ func TestBusyAgain(t *testing.T) {
 func TestGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := limiter.New(1, never)
-		first, err := p.Take(t.Context(), 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		first := must.Get(p.Take(t.Context(), 0))(t)
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 		defer cancel()
 		if _, err := p.Take(ctx, 1); !errors.Is(err, context.DeadlineExceeded) {
@@ -106,10 +104,7 @@ func TestNoCallerStarves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, start := limiter.New(1, never), time.Now()
 		take := func(priority limiter.Priority) func() {
-			release, err := p.Take(t.Context(), priority)
-			if err != nil {
-				t.Fatal(err)
-			}
+			release := must.Get(p.Take(t.Context(), priority))(t)
 			return release
 		}
 		running := take(1)

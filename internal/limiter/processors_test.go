@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"runtime"
 	"testing"
+
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 func TestParseTicks(t *testing.T) {
@@ -53,9 +55,7 @@ func TestReadTicks(t *testing.T) {
 	if _, ok := readTicks(path); ok {
 		t.Error("read from a file that is not there")
 	}
-	if err := os.WriteFile(path, []byte("cpu  1 2 3 40 5 6 7 8 9 10\ncpu0 1 2 3 40 5 6 7 8 9 10\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte("cpu  1 2 3 40 5 6 7 8 9 10\ncpu0 1 2 3 40 5 6 7 8 9 10\n"), 0o600))
 	if got, ok := readTicks(path); got.idle != 45 || !ok {
 		t.Errorf("read %+v, %v, want 45 and ok", got, ok)
 	}
@@ -64,12 +64,8 @@ func TestReadTicks(t *testing.T) {
 // Of a huge file the beginning is read.
 func TestTicksOfAHugeFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "stat")
-	if err := os.WriteFile(path, []byte("cpu  1 2 3 40 5 6 7 8\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Truncate(path, 1<<28); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, os.WriteFile(path, []byte("cpu  1 2 3 40 5 6 7 8\n"), 0o600))
+	must.Do(t, os.Truncate(path, 1<<28))
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	got, ok := readTicks(path)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/podsync/podsync/internal/statusjson"
 	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // full returns a status with all fields, and with each state.
@@ -35,14 +36,9 @@ func full() *runtime.PodStatus {
 
 func TestWrittenFilesAreRead(t *testing.T) {
 	for _, want := range []*runtime.PodStatus{full(), {UID: "u", Name: "web", Namespace: "default"}} {
-		text, err := json.Marshal(statusjson.OfPod(want))
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(json.Marshal(statusjson.OfPod(want)))(t)
 		var read statusjson.Pod
-		if err := json.Unmarshal(text, &read); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal(text, &read))
 		if got := read.Status(want.UID, want.Namespace, want.Name); !reflect.DeepEqual(got, want) {
 			t.Errorf("%s\nis read as\n%+v, want\n%+v", text, got, want)
 		}
@@ -69,9 +65,7 @@ func TestNamesOfFields(t *testing.T) {
 	} {
 		var got, wanted any
 		text, err := json.Marshal(v)
-		if err := errors.Join(err, json.Unmarshal(text, &got), json.Unmarshal([]byte(want), &wanted)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(err, json.Unmarshal(text, &got), json.Unmarshal([]byte(want), &wanted)))
 		if !reflect.DeepEqual(got, wanted) {
 			t.Errorf("%T is written as %s, want %s", v, text, want)
 		}

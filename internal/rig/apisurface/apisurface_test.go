@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write what the module exports into docs/api/next.txt")
@@ -35,10 +37,7 @@ type surface struct {
 
 func public(t *testing.T) surface {
 	t.Helper()
-	s, err := loadPublic()
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(loadPublic())(t)
 	if len(s.packages) < 15 || len(s.lines) < 1000 {
 		t.Fatalf("%d packages export %d names, there must be more", len(s.packages), len(s.lines))
 	}
@@ -48,9 +47,7 @@ func public(t *testing.T) surface {
 func TestSurfaceIsWrittenDown(t *testing.T) {
 	now := public(t).lines
 	if *rewrite {
-		if err := os.WriteFile(next, []byte(strings.Join(now, "\n")+"\n"), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(next, []byte(strings.Join(now, "\n")+"\n"), 0o644))
 	}
 	written := readLines(t, next)
 	for _, line := range Gone(now, written) {
@@ -95,10 +92,7 @@ func TestSurfaceIsCounted(t *testing.T) {
 
 func TestBreaksAreAnnounced(t *testing.T) {
 	changelog := read(t, filepath.Join(root, "CHANGELOG.md"))
-	files, err := filepath.Glob(filepath.Join(root, "docs", "api", "v*.txt"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := must.Get(filepath.Glob(filepath.Join(root, "docs", "api", "v*.txt")))(t)
 	var released []string
 	for _, file := range files {
 		released = append(released, strings.TrimSuffix(filepath.Base(file), ".txt"))
@@ -137,10 +131,7 @@ func TestEveryNameHasAComment(t *testing.T) {
 
 func TestEveryPackageHasAnExample(t *testing.T) {
 	for _, p := range public(t).packages {
-		files, err := filepath.Glob(filepath.Join(p.Dir, "*_test.go"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		files := must.Get(filepath.Glob(filepath.Join(p.Dir, "*_test.go")))(t)
 		runs := func(e *doc.Example) bool { return e.Output != "" || e.EmptyOutput }
 		if !slices.ContainsFunc(files, func(file string) bool { return slices.ContainsFunc(doc.Examples(parse(t, file)), runs) }) {
 			t.Errorf("package %s has no example that runs", p.ImportPath)
@@ -150,19 +141,13 @@ func TestEveryPackageHasAnExample(t *testing.T) {
 
 func parse(t *testing.T, name string) *ast.File {
 	t.Helper()
-	f, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments))(t)
 	return f
 }
 
 func read(t *testing.T, name string) string {
 	t.Helper()
-	text, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(name))(t)
 	return string(text)
 }
 

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 var identifier = regexp.MustCompile("`(?:\\[\\])?\\*?([a-z]+(?:/[a-z]+)*)\\.([A-Z]\\w*(?:\\.[A-Z]\\w*)*)`")
@@ -31,10 +33,7 @@ func missing(document string, packages, lines []string) []string {
 // documents are those for users. The change log is not among them: it names what was.
 func documents(t *testing.T) []string {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := must.Get(filepath.Glob(filepath.Join(root, "docs", "*.md")))(t)
 	for _, name := range []string{"README.md", "SECURITY.md", "VERSIONING.md", "CONTRIBUTING.md"} {
 		files = append(files, filepath.Join(root, name))
 	}

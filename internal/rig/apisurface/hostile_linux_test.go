@@ -30,6 +30,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/creation"
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/runtime/foreign"
 	"github.com/podsync/podsync/runtime/foreign/lines"
 	"github.com/podsync/podsync/runtime/gc"
@@ -332,18 +333,12 @@ func TestNoArgumentPanics(t *testing.T) {
 	}
 	t.Chdir(t.TempDir())
 	_, conn := critest.Start(t, critest.Config{})
-	root, err := os.OpenRoot(".")
-	if err != nil {
-		t.Fatal(err)
-	}
+	root := must.Get(os.OpenRoot("."))(t)
 	t.Cleanup(func() { _ = root.Close() })
 	ctx, end := context.WithCancel(t.Context())
 	end()
 	g := &arguments{ctx: ctx, client: cri.NewClient(conn), root: root, plain: map[reflect.Type]bool{}}
-	images, err := image.New(image.Config{Settings: image.Settings{Runtime: g.client}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	images := must.Get(image.New(image.Config{Settings: image.Settings{Runtime: g.client}}))(t)
 	starter, err := start.NewStarter(start.StarterConfig{Images: images, Runtime: g.client, RuntimeName: "critest", Node: container.Node{MemoryBytes: 1 << 30}})
 	if err != nil {
 		t.Fatal(err)

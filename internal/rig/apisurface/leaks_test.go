@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 const repository = "github.com/podsync/podsync"
@@ -27,10 +29,7 @@ func TestNoExportedNameShowsAHiddenType(t *testing.T) {
 		}
 	}
 	for _, dir := range dirs {
-		compiled, err := Compiled(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		compiled := must.Get(Compiled(dir))(t)
 		for _, pkg := range compiled {
 			for _, leak := range Leaks(repository, pkg) {
 				t.Error(leak)
@@ -56,15 +55,9 @@ var Variable [2]struct{ Field hidden }
 const Constant = 1
 `
 	files := token.NewFileSet()
-	file, err := parser.ParseFile(files, "p.go", text, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	file := must.Get(parser.ParseFile(files, "p.go", text, 0))(t)
 	path := repository + "/p"
-	pkg, err := (&types.Config{}).Check(path, files, []*ast.File{file}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	pkg := must.Get((&types.Config{}).Check(path, files, []*ast.File{file}, nil))(t)
 	var want []string
 	for _, name := range []string{"Alias", "Function", "Generic", "Interface.M", "Promotes.Field", "Shown.H", "Shown.Method", "Variable.Field"} {
 		want = append(want, path+"."+name+" shows "+path+".hidden")

@@ -9,21 +9,17 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // linesOf are the lines of a package m/p with this source.
 func linesOf(t *testing.T, src string) []string {
 	t.Helper()
 	fset := token.NewFileSet()
-	f, err := parser.ParseFile(fset, "p.go", "package p\n"+src, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(parser.ParseFile(fset, "p.go", "package p\n"+src, 0))(t)
 	conf := types.Config{Importer: importer.ForCompiler(fset, "source", nil)}
-	pkg, err := conf.Check("m/p", fset, []*ast.File{f}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	pkg := must.Get(conf.Check("m/p", fset, []*ast.File{f}, nil))(t)
 	return Lines("m", pkg)
 }
 
@@ -132,10 +128,7 @@ func TestUncommented(t *testing.T) {
 		"// Config is.\ntype Config struct {\nA int // as B\nB int\n}":      "",
 		"// Config is.\ntype Config interface { A() }":                      "",
 	} {
-		f, err := parser.ParseFile(token.NewFileSet(), "p.go", "package p\n"+src, parser.ParseComments)
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := must.Get(parser.ParseFile(token.NewFileSet(), "p.go", "package p\n"+src, parser.ParseComments))(t)
 		if got := strings.Join(Uncommented(f), " "); got != want {
 			t.Errorf("%s\n%q, want %q", src, got, want)
 		}

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // What the library may bring into a program that uses all of it.
@@ -104,14 +106,9 @@ func TestGoMod(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, err := goTool("", "mod", "edit", "-json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	out := must.Get(goTool("", "mod", "edit", "-json"))(t)
 	var m goMod
-	if err := json.Unmarshal([]byte(out), &m); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(out), &m))
 	if m.Module.Path != module || len(m.Require) == 0 {
 		t.Errorf("module %s with %d requirements, read from\n%s", m.Module.Path, len(m.Require), text)
 	}
@@ -128,9 +125,7 @@ func TestGoModRule(t *testing.T) {
 		`{"Replace": [{"Old": {"Path": "k8s.io/api"}, "New": {"Path": "../api"}}], "Require": [{"Path": "x.y"}]}`: 2,
 	} {
 		var m goMod
-		if err := json.Unmarshal([]byte(text), &m); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, json.Unmarshal([]byte(text), &m))
 		if got := modFaults(m); len(got) != want {
 			t.Errorf("%s: %q, want %d", text, got, want)
 		}

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // notPublic are the names of directories whose packages no other program imports.
@@ -52,10 +54,7 @@ func TestPublicPackagesHaveExamples(t *testing.T) {
 		case example:
 			mode = parser.ParseComments | parser.SkipObjectResolution
 		}
-		parsed, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, file), nil, mode)
-		if err != nil {
-			t.Fatal(err)
-		}
+		parsed := must.Get(parser.ParseFile(token.NewFileSet(), filepath.Join(root, file), nil, mode))(t)
 		files = append(files, &sourceFile{path: file, ast: parsed})
 	}
 	if len(files) < 500 {
@@ -70,10 +69,7 @@ func TestPublicPackagesHaveExamples(t *testing.T) {
 
 func TestExampleRule(t *testing.T) {
 	file := func(name, text string) *sourceFile {
-		parsed, err := parser.ParseFile(token.NewFileSet(), name, text, parser.ParseComments)
-		if err != nil {
-			t.Fatal(err)
-		}
+		parsed := must.Get(parser.ParseFile(token.NewFileSet(), name, text, parser.ParseComments))(t)
 		return &sourceFile{path: name, ast: parsed}
 	}
 	got := withoutExample([]*sourceFile{

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // A wayIn is a file in which bytes of others become values of the agent: it connects to another program, or runs one.
@@ -163,10 +165,7 @@ func TestForeignTextsAreBoundedWhereTheyEnter(t *testing.T) {
 				found[f.path+":"+fn] = true
 			}
 		}
-		text, err := os.ReadFile(filepath.Join(root, in))
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(filepath.Join(root, in)))(t)
 		if !regexp.MustCompile(w.bounded).Match(text) {
 			t.Errorf("%s: %s has no %s (%s)", w.file, in, w.bounded, w.because)
 		}
@@ -183,10 +182,7 @@ func TestFormattedErrorsRule(t *testing.T) {
 		`return fmt.Errorf("%w: %w", ErrNoAnswer, err)`: true, `return failed("%v", err)`: true, `return errors.New(err.Error())`: true, `return errors.Join(err, c.Close())`: true,
 		`return fmt.Errorf("%w", systemError(err, "x"))`: false, `return foreign.Error(err)`: false, `return failed("%v", status.Code(err))`: false,
 	} {
-		f, err := parseSource("p.go", "package p\nfunc f() error { "+body+" }")
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := must.Get(parseSource("p.go", "package p\nfunc f() error { "+body+" }"))(t)
 		if got := len(formatted(f)) > 0; got != want {
 			t.Errorf("%s: %v, want %v", body, got, want)
 		}
@@ -201,10 +197,7 @@ func TestWayInRule(t *testing.T) {
 		"package p\nvar net struct{ Dialer int }\nvar d = net.Dialer":                                                   0,
 		"package p\nimport runtimeapi \"k8s.io/cri-api/pkg/apis/runtime/v1\"\nvar c = runtimeapi.NewImageServiceClient": 1,
 	} {
-		f, err := parseSource("p.go", src)
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := must.Get(parseSource("p.go", src))(t)
 		if got := opened(f); len(got) != want {
 			t.Errorf("%s: %v, want %d", src, got, want)
 		}

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 const module = "github.com/podsync/podsync"
@@ -163,9 +165,6 @@ var root = filepath.Join("..", "..", "..")
 
 func moduleGraph(t *testing.T) graph {
 	t.Helper()
-	g, err := loadGraph()
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := must.Get(loadGraph())(t)
 	return g
 }

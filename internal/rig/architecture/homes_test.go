@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // A home is the one file that has a rule. No other file of the library, of a module or of an
@@ -56,10 +58,7 @@ func TestEachRuleHasOneHome(t *testing.T) {
 		if f.test() || matchAny(judges, f.path) {
 			continue
 		}
-		text, err := os.ReadFile(filepath.Join(root, f.path))
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(filepath.Join(root, f.path)))(t)
 		for _, h := range homes {
 			for _, b := range spelledOut(h, f.path, string(text)) {
 				t.Error(b)

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // moduleRooms lists the packages of this repository that the other modules import: public packages.
@@ -76,19 +78,13 @@ func modulesGraph(t *testing.T) graph {
 		if !inModule || path.Ext(file) != ".go" || strings.HasSuffix(file, "_test.go") || strings.Contains(file, "testdata/") {
 			continue
 		}
-		f, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, file), nil, parser.ImportsOnly)
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := must.Get(parser.ParseFile(token.NewFileSet(), filepath.Join(root, file), nil, parser.ImportsOnly))(t)
 		name := module + "/" + path.Dir(file)
 		if g[name] == nil {
 			g[name] = &pkg{ImportPath: name}
 		}
 		for _, spec := range f.Imports {
-			imported, err := strconv.Unquote(spec.Path.Value)
-			if err != nil {
-				t.Fatal(err)
-			}
+			imported := must.Get(strconv.Unquote(spec.Path.Value))(t)
 			if !slices.Contains(g[name].Imports, imported) {
 				g[name].Imports = append(g[name].Imports, imported)
 			}
@@ -131,16 +127,10 @@ func TestExamplesAndModulesImportPublicPackages(t *testing.T) {
 		if path.Ext(file) != ".go" || !strings.HasPrefix(file, "examples/") && !strings.HasPrefix(file, "modules/") {
 			continue
 		}
-		f, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, file), nil, parser.ImportsOnly)
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := must.Get(parser.ParseFile(token.NewFileSet(), filepath.Join(root, file), nil, parser.ImportsOnly))(t)
 		one := &pkg{ImportPath: module + "/" + file}
 		for _, spec := range f.Imports {
-			imported, err := strconv.Unquote(spec.Path.Value)
-			if err != nil {
-				t.Fatal(err)
-			}
+			imported := must.Get(strconv.Unquote(spec.Path.Value))(t)
 			one.Imports = append(one.Imports, imported)
 		}
 		g[one.ImportPath] = one

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // TestExamplesBuildOutside builds the examples of the root module in another module, outside the repository, as a reader who has
@@ -26,27 +28,18 @@ func TestExamplesBuildOutside(t *testing.T) {
 			continue
 		}
 		to := filepath.Join(dir, strings.TrimPrefix(file, "examples/"))
-		if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(to, []byte(read(t, file)), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Dir(to), 0o755))
+		must.Do(t, os.WriteFile(to, []byte(read(t, file)), 0o600))
 		copied[strings.Split(file, "/")[1]] = true
 	}
 	if len(copied) < 8 {
 		t.Fatalf("only %v are copied", copied)
 	}
-	repository, err := filepath.Abs(root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	repository := must.Get(filepath.Abs(root))(t)
 	mod := strings.Replace(read(t, "go.mod"), "module "+module, "module example.com/outside", 1) +
 		"\nrequire " + module + " v0.0.0\n\nreplace " + module + " => " + repository + "\n"
 	for name, text := range map[string]string{"go.mod": mod, "go.sum": read(t, "go.sum")} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	build := exec.Command("go", "build", "./...") // with several programs it discards them, and links none
 	build.Dir = dir

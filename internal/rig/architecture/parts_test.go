@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // partRow is a row of docs/PARTS.md: its package, its names and, in the first table, its example, and what an import links:
@@ -58,15 +60,9 @@ func TestPartsAreThere(t *testing.T) {
 // hasFunction reports whether the tests of a package declare a function.
 func hasFunction(t *testing.T, pkg, name string) bool {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(root, pkg, "*_test.go"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := must.Get(filepath.Glob(filepath.Join(root, pkg, "*_test.go")))(t)
 	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(os.ReadFile(file))(t)
 		if strings.Contains(string(text), "\nfunc "+name+"()") {
 			return true
 		}

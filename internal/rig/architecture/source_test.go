@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // A sourceFile is one Go file of the repository, whatever its build tags.
@@ -67,7 +69,7 @@ func packageName(imported string) string {
 func moduleSources(t *testing.T) []*sourceFile {
 	t.Helper()
 	var files []*sourceFile
-	err := filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
+	must.Do(t, filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -88,10 +90,7 @@ func moduleSources(t *testing.T) []*sourceFile {
 		f.path = filepath.ToSlash(rel)
 		files = append(files, f)
 		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return files
 }
 
@@ -127,9 +126,6 @@ func TestInitRule(t *testing.T) {
 
 func sourceOf(t *testing.T, src string) *sourceFile {
 	t.Helper()
-	f, err := parseSource("p/p.go", src)
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := must.Get(parseSource("p/p.go", src))(t)
 	return f
 }

@@ -8,19 +8,17 @@ import (
 	"testing"
 
 	"github.com/podsync/podsync/internal/rig/conformance/record"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/sandbox"
 	"github.com/podsync/podsync/syncpod/container"
 )
 
 func recorded(t *testing.T, file string) (lines []string) {
 	t.Helper()
-	err := record.EachLine(file, func(line []byte) error {
+	must.Do(t, record.EachLine(file, func(line []byte) error {
 		lines = append(lines, string(line))
 		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	return lines
 }
 
@@ -42,10 +40,7 @@ func TestChecksNoticeDifferences(t *testing.T) {
 		if changed == tc.line {
 			t.Fatalf("%s: %s is not in the recorded line", tc.name, tc.old)
 		}
-		o, err := tc.check([]byte(changed))
-		if err != nil {
-			t.Fatal(err)
-		}
+		o := must.Get(tc.check([]byte(changed)))(t)
 		if !strings.Contains(o.diff, tc.path) {
 			t.Errorf("%s: diff %q does not show %s", tc.name, o.diff, tc.path)
 		}
@@ -67,13 +62,8 @@ func TestChecksRefuseOtherFormats(t *testing.T) {
 func TestRecordedInputsAreOnlyRead(t *testing.T) {
 	for _, line := range recorded(t, "testdata/config.jsonl.gz") {
 		var c, untouched configCase
-		if err := errors.Join(json.Unmarshal([]byte(line), &c), json.Unmarshal([]byte(line), &untouched)); err != nil {
-			t.Fatal(err)
-		}
-		in, err := c.container()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(json.Unmarshal([]byte(line), &c), json.Unmarshal([]byte(line), &untouched)))
+		in := must.Get(c.container())(t)
 		sandbox.GeneratePodSandboxConfig(c.sandbox())
 		container.GenerateContainerConfig(in)
 		if !reflect.DeepEqual(c, untouched) {
@@ -82,9 +72,7 @@ func TestRecordedInputsAreOnlyRead(t *testing.T) {
 	}
 	for _, line := range recorded(t, "testdata/env.jsonl.gz") {
 		var c, untouched envCase
-		if err := errors.Join(json.Unmarshal([]byte(line), &c), json.Unmarshal([]byte(line), &untouched)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, errors.Join(json.Unmarshal([]byte(line), &c), json.Unmarshal([]byte(line), &untouched)))
 		c.resolve()
 		if !reflect.DeepEqual(c, untouched) {
 			t.Errorf("%s: the input was written to", c.Name)

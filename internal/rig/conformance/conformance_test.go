@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // Every recorded case of every kind is decided as the kubelet did, or otherwise
@@ -32,10 +34,7 @@ func TestEveryRecordedCase(t *testing.T) {
 		t.Run(file, func(t *testing.T) {
 			var out bytes.Buffer
 			kind, _, _ := strings.Cut(file, ".")
-			got, err := run(&out, []string{kind, "testdata/" + file + ".jsonl.gz"})
-			if err != nil {
-				t.Fatal(err)
-			}
+			got := must.Get(run(&out, []string{kind, "testdata/" + file + ".jsonl.gz"}))(t)
 			if got.differ > 0 || got.agree != want.agree || got.deviate != want.deviate || fmt.Sprint(got.deviations) != fmt.Sprint(want.deviations) {
 				t.Errorf("want %d agree, deviations %v; got\n%s", want.agree, want.deviations, &out)
 			}
@@ -79,10 +78,7 @@ func rareDeviations() map[string]int {
 
 // A deviation is documented where users look for it.
 func TestDeviationsAreDocumented(t *testing.T) {
-	parity, err := os.ReadFile("../../../docs/PARITY.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	parity := must.Get(os.ReadFile("../../../docs/PARITY.md"))(t)
 	for _, rule := range []string{neverRan, promptSuccessor, newPlace, answeredKill, graceNotRaised, runtimePodStops, createdMayRun, nilIsEmpty, sidecarPorts, groupServesAlone} {
 		if !strings.Contains(string(parity), rule) {
 			t.Errorf("docs/PARITY.md does not name %q", rule)
@@ -162,10 +158,7 @@ func TestChecksNoticeWrongRecords(t *testing.T) {
 				if wrong == line {
 					continue
 				}
-				o, err := judge([]byte(wrong))
-				if err != nil {
-					t.Fatal(err)
-				}
+				o := must.Get(judge([]byte(wrong)))(t)
 				if !strings.Contains(o.diff, c.field) {
 					t.Errorf("with %s for %s the difference is %q, want %s in it", c.new, c.old, o.diff, c.field)
 				}
@@ -180,9 +173,7 @@ func TestRunRefuses(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) string {
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 		return path
 	}
 	for want, args := range map[string][]string{
@@ -229,9 +220,7 @@ func TestOnlyTheFirstDifferencesArePrinted(t *testing.T) {
 	var out bytes.Buffer
 	tl := tally{kind: "k", out: &out}
 	for range printedDifferences + 5 {
-		if err := tl.add(outcome{name: "n", diff: "d"}, nil); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, tl.add(outcome{name: "n", diff: "d"}, nil))
 	}
 	tl.print()
 	if got := strings.Count(out.String(), "k n differs"); got != printedDifferences {

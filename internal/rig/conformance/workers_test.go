@@ -11,6 +11,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podsync/podsync/internal/rig/conformance/record"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // A rule explains what it is about and nothing beside it: in a record that deviates,
@@ -20,13 +21,8 @@ func TestARuleExplainsNothingElse(t *testing.T) {
 	for _, file := range []string{"testdata/workers.jsonl.gz", "testdata/workers.rare.jsonl.gz"} {
 		for _, line := range recorded(t, file) {
 			var c record.Workers
-			if err := json.Unmarshal([]byte(line), &c); err != nil {
-				t.Fatal(err)
-			}
-			right, err := judgeWorkers(&c)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, json.Unmarshal([]byte(line), &c))
+			right := must.Get(judgeWorkers(&c))(t)
 			if deviate[right.deviation]++; right.deviation == "" || deviate[right.deviation] > 1 {
 				continue // one of each will do
 			}
@@ -131,13 +127,8 @@ func TestPromisesAreHeld(t *testing.T) {
 		"M1: waits":         {waiting, life{static: true}},
 	} {
 		r := newWorkersRun(nil)
-		u, err := c.do.Update(0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := r.set.Update(noTime, u); err != nil {
-			t.Fatal(err)
-		}
+		u := must.Get(c.do.Update(0))(t)
+		must.Get(r.set.Update(noTime, u))(t)
 		r.lives["a"] = &c.is
 		r.checkPromises(0)
 		if len(r.broken) != 1 || !strings.HasPrefix(r.broken[0].got, promise) {
@@ -149,9 +140,7 @@ func TestPromisesAreHeld(t *testing.T) {
 func TestW9_AnswersAreCounted(t *testing.T) {
 	const line = `{"steps":[{"do":{"op":"update","uid":"a","type":"kill","runtimeOnly":true,"kill":{}}}]}`
 	var c record.Workers
-	if err := json.Unmarshal([]byte(line), &c); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, json.Unmarshal([]byte(line), &c))
 	for _, times := range []int{0, 1, 2} {
 		r := newWorkersRun(nil)
 		r.answers[1] = times

@@ -6,15 +6,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // root is the absolute path of the repository.
 func root(t *testing.T) string {
 	t.Helper()
-	dir, err := filepath.Abs(filepath.Join("..", "..", ".."))
-	if err != nil {
-		t.Fatal(err)
-	}
+	dir := must.Get(filepath.Abs(filepath.Join("..", "..", "..")))(t)
 	return dir
 }
 
@@ -23,17 +22,14 @@ func documents(t *testing.T) map[string]string {
 	t.Helper()
 	all := map[string]string{}
 	files := os.DirFS(root(t))
-	err := fs.WalkDir(files, ".", func(name string, entry fs.DirEntry, err error) error {
+	must.Do(t, fs.WalkDir(files, ".", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || filepath.Ext(name) != ".md" {
 			return err
 		}
 		text, err := fs.ReadFile(files, name)
 		all[name] = string(text)
 		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	}))
 	if len(all) < 20 {
 		t.Fatalf("%d documents, want at least 20", len(all))
 	}
@@ -95,10 +91,7 @@ func TestReachable(t *testing.T) {
 
 // The Go code of all documents compiles.
 func TestCode(t *testing.T) {
-	names, err := Packages(root(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	names := must.Get(Packages(root(t)))(t)
 	blocks, packages := 0, map[string][]Package{}
 	for name, text := range documents(t) {
 		var whole Package

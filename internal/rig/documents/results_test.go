@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // resultsRow is a row of the table in docs/CONFORMANCE.md: the suite, the number of tests, and the totals of podsync-node and of
@@ -45,10 +47,7 @@ func totals(text string) (tests int, of map[string]string) {
 // The totals of docs/CONFORMANCE.md are those of the files in docs/results, and the page has all of the files.
 func TestTotalsOfResults(t *testing.T) {
 	page := documents(t)["docs/CONFORMANCE.md"]
-	files, err := filepath.Glob(filepath.Join(root(t), "docs", "results", "*.tsv"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	files := must.Get(filepath.Glob(filepath.Join(root(t), "docs", "results", "*.tsv")))(t)
 	rows := resultsRow.FindAllStringSubmatch(page, -1)
 	if len(rows) != len(files) || len(rows) < 5 {
 		t.Errorf("the page has %d suites, and docs/results %d files", len(rows), len(files))

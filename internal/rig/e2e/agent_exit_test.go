@@ -38,10 +38,7 @@ func TestAgentExits(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			binary, err := nodeAgent()
-			if err != nil {
-				t.Fatal(err)
-			}
+			binary := must.Get(nodeAgent())(t)
 			dir := t.TempDir()
 			must.Do(t, errors.Join(os.Chown(dir, int(test.uid), -1), os.Chmod(filepath.Dir(dir), 0o755)))
 			args := []string{"-runtime", test.runtime, "-manifests", dir, "-root", dir, "-pod-logs", dir, "-node", nodeName}

@@ -140,10 +140,7 @@ func TestAKubeletsPodIsAdopted(t *testing.T) {
 		theirs := other.config("theirs")
 		other.start(m, other.sandbox(theirs).ID, "c", theirs)
 		config := other.config("kubelets")
-		sb, err := client.RunPodSandbox(t.Context(), &runtimeapi.RunPodSandboxRequest{Config: config})
-		if err != nil {
-			t.Fatal(err)
-		}
+		sb := must.Get(client.RunPodSandbox(t.Context(), &runtimeapi.RunPodSandboxRequest{Config: config}))(t)
 		e := newEdge(t, client, "mine")
 		if s := e.status("kubelets", nil); len(s.Sandboxes) != 0 {
 			t.Errorf("seen without being asked to adopt: %+v", s)
@@ -152,9 +149,7 @@ func TestAKubeletsPodIsAdopted(t *testing.T) {
 		if s := e.status("kubelets", nil); s.ActiveSandbox() == nil || s.ActiveSandbox().ID != sb.PodSandboxId {
 			t.Errorf("not adopted: %+v", s)
 		}
-		if err := errors.Join(e.runner.Stop(t.Context(), sb.PodSandboxId), e.runner.Remove(t.Context(), sb.PodSandboxId)); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, errors.Join(e.runner.Stop(t.Context(), sb.PodSandboxId), e.runner.Remove(t.Context(), sb.PodSandboxId)))
 		pods, err := e.reader.List(t.Context())
 		if err != nil || len(pods) != 0 {
 			t.Errorf("%d pods left, %v", len(pods), err)
@@ -186,10 +181,7 @@ func TestLogLinesHoldNoSecrets(t *testing.T) {
 			defer mu.Unlock()
 			lines = append(lines, prefix+args)
 		}, funcr.Options{Verbosity: 10})
-		runner, err := run.New(run.Config{Runtime: client, Log: log})
-		if err != nil {
-			t.Fatal(err)
-		}
+		runner := must.Get(run.New(run.Config{Runtime: client, Log: log}))(t)
 		events := must.Get(pleg.NewEvents(pleg.EventsConfig{Runtime: client, Handler: make(seen, 1), Log: log}))(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		var running sync.WaitGroup
@@ -206,9 +198,7 @@ func TestLogLinesHoldNoSecrets(t *testing.T) {
 		}
 		r.DisconnectEvents(status.Error(codes.Unavailable, "slow"))
 		time.Sleep(time.Second)
-		if err := runner.Remove(t.Context(), created.ID); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, runner.Remove(t.Context(), created.ID))
 		cancel()
 		running.Wait()
 		all := strings.Join(lines, "\n")

@@ -174,10 +174,7 @@ func TestEdgeTwoAgents(t *testing.T) {
 
 func TestEdgeImages(t *testing.T) {
 	onEdges(t, func(t *testing.T, e *edge) {
-		m, err := images.New(images.Config{Settings: images.Settings{Runtime: e.client}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := must.Get(images.New(images.Config{Settings: images.Settings{Runtime: e.client}}))(t)
 		img, err := m.EnsureImageExists(t.Context(), images.Request{Image: "localhost/busybox:e2e"})
 		if err != nil || img.Pulled || img.ID == "" {
 			t.Fatalf("%+v, %v, want not img.Pulled and not %q and no error", img, err, "")

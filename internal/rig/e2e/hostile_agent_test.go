@@ -73,10 +73,7 @@ type target struct {
 // startTarget starts an agent with its files below dir.
 func startTarget(t *testing.T, endpoint, dir, owner string) *target {
 	t.Helper()
-	program, err := hostileProgram()
-	if err != nil {
-		t.Fatal(err)
-	}
+	program := must.Get(hostileProgram())(t)
 	a := &target{T: t, dir: dir, ended: make(chan struct{}), lines: map[string][]line{}}
 	socket := filepath.Join(dir, "sockets", "control")
 	a.client = &http.Client{Timeout: patience, Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {

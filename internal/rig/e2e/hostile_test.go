@@ -199,9 +199,7 @@ func (s *siege) attack(of turn, settled func()) {
 		s.mu.Lock()
 		s.active = append(s.active, name)
 		s.mu.Unlock()
-		if err := s.commit(of.offence, of.level, settled); err != nil {
-			t.Error(err)
-		}
+		must.Do(t, s.commit(of.offence, of.level, settled))
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		i := slices.Index(s.active, name)

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 func TestFailedTests(t *testing.T) {
@@ -71,12 +73,8 @@ func TestCheck(t *testing.T) {
 		"untested/file.go": "package untested\n",
 	} {
 		file := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.MkdirAll(filepath.Dir(file), 0o755))
+		must.Do(t, os.WriteFile(file, []byte(text), 0o644))
 	}
 	t.Chdir(dir)
 	var out strings.Builder

@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	statusstore "github.com/podsync/podsync/syncpod/store"
 )
 
@@ -30,13 +31,8 @@ func releases(t *testing.T) []string {
 func TestFilesAreReadAndKept(t *testing.T) {
 	for _, dir := range releases(t) {
 		again := t.TempDir()
-		store, err := statusstore.NewFiles(again)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := store.SetStatus(t.Context(), load(t, filepath.Join(dir, "statuses"))); err != nil {
-			t.Fatal(err)
-		}
+		store := must.Get(statusstore.NewFiles(again))(t)
+		must.Do(t, store.SetStatus(t.Context(), load(t, filepath.Join(dir, "statuses"))))
 		file := string(uid) + ".json"
 		was, is := parse(t, filepath.Join(dir, "statuses", file)), parse(t, filepath.Join(again, file))
 		if !reflect.DeepEqual(was, is) {
@@ -52,13 +48,8 @@ func TestFieldsOfALaterReleaseAreIgnored(t *testing.T) {
 		later := t.TempDir()
 		value := parse(t, filepath.Join(dir, string(uid)+".json"))
 		value.(map[string]any)["later"] = map[string]any{"than": []any{"this"}}
-		text, err := json.Marshal(value)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(later, string(uid)+".json"), text, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		text := must.Get(json.Marshal(value))(t)
+		must.Do(t, os.WriteFile(filepath.Join(later, string(uid)+".json"), text, 0o600))
 		if got, want := load(t, later), load(t, dir); !reflect.DeepEqual(got, want) {
 			t.Errorf("%s with one more field is\n%+v, want\n%+v", dir, got, want)
 		}
@@ -90,10 +81,7 @@ func unset(v reflect.Value) []string {
 
 func load(t *testing.T, dir string) statusstore.Status {
 	t.Helper()
-	store, err := statusstore.NewFiles(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	store := must.Get(statusstore.NewFiles(dir))(t)
 	all, err := store.Load(t.Context())
 	if err != nil || len(all) != 1 {
 		t.Fatalf("%s: %d statuses, %v, want 1 of them and no error", dir, len(all), err)
@@ -103,10 +91,7 @@ func load(t *testing.T, dir string) statusstore.Status {
 
 func parse(t *testing.T, name string) any {
 	t.Helper()
-	text, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(name))(t)
 	var value any
 	if err := json.NewDecoder(strings.NewReader(string(text))).Decode(&value); err != nil {
 		t.Fatalf("%s: %v", name, err)
