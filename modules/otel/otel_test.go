@@ -28,6 +28,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/runtime/cri/critest/faults"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/source"
@@ -73,9 +74,7 @@ func traced(t *testing.T, told *parents) tracetest.SpanStubs {
 		Sync:       syncpod.Config{Node: syncpod.Node{LogsRoot: filepath.Join(dir, "logs")}, RuntimeName: "critest"},
 		NoEviction: true, // pods in memory do not fill the disk of the test machine
 	}
-	if err := tracing.Trace(&config); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, tracing.Trace(&config))
 	agent, err := agent.New(config)
 	if err != nil {
 		t.Fatal(err)
@@ -93,9 +92,7 @@ func traced(t *testing.T, told *parents) tracetest.SpanStubs {
 		t.Fatal(err)
 	}
 	time.Sleep(time.Minute)
-	if err := pods.Set(); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, pods.Set())
 	time.Sleep(time.Minute)
 	cancel()
 	if err := errors.Join(<-ended, conn.Close()); err != nil {
@@ -189,10 +186,7 @@ func TestMissingAndTakenFields(t *testing.T) {
 	if _, err := otel.New(otel.Config{}); err == nil || !strings.Contains(err.Error(), "Config.TracerProvider is missing") {
 		t.Errorf("%v, want an error and %q in it", err, "Config.TracerProvider is missing")
 	}
-	tracing, err := otel.New(otel.Config{TracerProvider: sdk.NewTracerProvider()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	tracing := must.Get(otel.New(otel.Config{TracerProvider: sdk.NewTracerProvider()}))(t)
 	c := agent.Config{}
 	c.Workers.Trace = func(ctx context.Context, _ podworkers.Work) (context.Context, func(error)) {
 		return ctx, func(error) {}

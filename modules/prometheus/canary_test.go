@@ -14,6 +14,7 @@ import (
 
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/runtime/cri/critest/faults"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // A runtime that repeats the value of a Secret in its errors does not get it into the metrics.
@@ -31,13 +32,9 @@ func TestMetricsHaveNoCanary(t *testing.T) {
 					Name: "app", Image: "img", Command: []string{"sleep", "infinity"},
 					LivenessProbe: &v1.Probe{ProbeHandler: v1.ProbeHandler{Exec: &v1.ExecAction{Command: []string{"check"}}}, PeriodSeconds: 10, FailureThreshold: 1000},
 				}}}}
-				if err := a.pods.Set(pod); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, a.pods.Set(pod))
 				time.Sleep(2 * time.Minute)
-				if err := a.pods.Set(); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, a.pods.Set())
 				time.Sleep(2 * time.Minute)
 				if fault.Hits() == 0 {
 					t.Error("the runtime did not fail")

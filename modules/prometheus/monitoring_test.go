@@ -8,14 +8,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // The alerts and the dashboard use metrics, and labels of them, that the documentation of this package lists.
 func TestAlertsAndDashboardUseServedMetrics(t *testing.T) {
-	documentation, err := os.ReadFile("doc.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	documentation := must.Get(os.ReadFile("doc.go"))(t)
 	labels := map[string][]string{}
 	for _, m := range regexp.MustCompile(`(?m)^//\t((?:kubelet|storage)_\w+) +(?:gauge|counter|histogram)(?:, 1)?(.*)$`).FindAllStringSubmatch(string(documentation), -1) {
 		labels[m[1]] = append(strings.Split(strings.ReplaceAll(m[2], " ", ""), ","), "instance", "le")
@@ -24,10 +23,7 @@ func TestAlertsAndDashboardUseServedMetrics(t *testing.T) {
 		t.Fatalf("%d metrics", len(labels))
 	}
 	folder := filepath.Join("..", "..", "docs", "monitoring")
-	alerts, err := os.ReadFile(filepath.Join(folder, "alerts.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	alerts := must.Get(os.ReadFile(filepath.Join(folder, "alerts.yaml")))(t)
 	var expressions []string
 	for _, m := range regexp.MustCompile(`(?m)^        expr: (.*)$`).FindAllStringSubmatch(string(alerts), -1) {
 		expressions = append(expressions, m[1])
@@ -35,10 +31,7 @@ func TestAlertsAndDashboardUseServedMetrics(t *testing.T) {
 	if n := strings.Count(string(alerts), "- alert: "); n != len(expressions) || n < 5 {
 		t.Errorf("%d alerts with %d expressions", n, len(expressions))
 	}
-	text, err := os.ReadFile(filepath.Join(folder, "dashboard.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := must.Get(os.ReadFile(filepath.Join(folder, "dashboard.json")))(t)
 	var dashboard struct {
 		Panels []struct {
 			Title   string

@@ -11,6 +11,7 @@ import (
 	"github.com/podsync/podsync/actions"
 	"github.com/podsync/podsync/modules/prometheus"
 	"github.com/podsync/podsync/podworkers"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/runtime/pleg"
 	"github.com/podsync/podsync/syncpod"
 	nodeagent "github.com/podsync/podsync/syncpod/agent"
@@ -35,9 +36,7 @@ func series(probeType, result, name string) []string {
 func TestProbes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAgent(t)
-		if err := a.pods.Set(probed("web"), probed("db"), pod("unprobed", "sleep infinity")); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, a.pods.Set(probed("web"), probed("db"), pod("unprobed", "sleep infinity")))
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		got := a.scrape("/metrics/probes")
@@ -55,18 +54,14 @@ func TestProbes(t *testing.T) {
 		if n := len(got["prober_probe_total"].Metric); n != 4 {
 			t.Errorf("%d series: %v, want 4", n, got["prober_probe_total"])
 		}
-		if err := a.pods.Set(probed("db")); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, a.pods.Set(probed("db")))
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		got = a.scrape("/metrics/probes")
 		if n, m := len(got["prober_probe_total"].Metric), len(got["prober_probe_duration_seconds"].Metric); n != 2 || m != 1 {
 			t.Errorf("%d and %d series once a pod is gone: %v", n, m, got)
 		}
-		if err := a.pods.Set(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, a.pods.Set())
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if got = a.scrape("/metrics/probes"); len(got) != 0 {
@@ -136,10 +131,7 @@ func (o observedProbes) Checked(probe.Check)    { *o.n++ }
 func (o observedProbes) PodForgotten(types.UID) { *o.n++ }
 
 func TestObserversThatWereThere(t *testing.T) {
-	m, err := prometheus.New(prometheus.Config{NodeName: "node1"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := must.Get(prometheus.New(prometheus.Config{NodeName: "node1"}))(t)
 	n := 0
 	c := nodeagent.Config{ProbeObserver: observedProbes{&n}}
 	c.Sync.Observer, c.Workers.Observer, c.Watch.Observer = observed{n: &n}, observedWork{n: &n}, observedLists{n: &n}

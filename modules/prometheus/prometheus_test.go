@@ -25,6 +25,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/runtime/cri/critest/faults"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/syncpod"
 	nodeagent "github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/eviction"
@@ -147,9 +148,7 @@ func TestMetrics(t *testing.T) {
 		}
 		job := pod("job", "sleep 20")
 		job.Spec.Containers[0].Image = "registry.test/job:1" // two pods may share a pull, and its failure
-		if err := a.pods.Set(pod("web", "sleep infinity"), job); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, a.pods.Set(pod("web", "sleep infinity"), job))
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		a.metrics.CountEviction("memory.available")
@@ -213,10 +212,7 @@ func TestTerminations(t *testing.T) {
 	status := func(last, state v1.ContainerState) v1.PodStatus {
 		return v1.PodStatus{InitContainerStatuses: []v1.ContainerStatus{{Name: "app", LastTerminationState: last, State: state}}}
 	}
-	m, err := prometheus.New(prometheus.Config{NodeName: "node1"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := must.Get(prometheus.New(prometheus.Config{NodeName: "node1"}))(t)
 	var config nodeagent.Config
 	passed := 0
 	config.Sync.Sink = syncpod.StatusSinkFunc(func(context.Context, *v1.Pod, v1.PodStatus) error { passed++; return nil })
@@ -235,9 +231,7 @@ func TestTerminations(t *testing.T) {
 		{status(ended("second"), running), 2},
 		{v1.PodStatus{InitContainerStatuses: []v1.ContainerStatus{{Name: "app", State: ended("")}}}, 2}, // it never ran
 	} {
-		if err := config.Sync.Sink.SetPodStatus(t.Context(), p, step.status); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, config.Sync.Sink.SetPodStatus(t.Context(), p, step.status))
 		got := value(scrape(t, m, none{}, "/metrics"), "kubelet_terminated_containers_total", "container_type", "init_container", "exit_code", "3", "reason", "Error")
 		if got != step.want || passed != i+1 {
 			t.Errorf("step %d: %v, and %d statuses were passed on; want %v and %d", i, got, passed, step.want, i+1)
@@ -252,9 +246,7 @@ func TestSeriesDoNotGrow(t *testing.T) {
 		var series []int
 		for range 3 {
 			for _, name := range []string{"a", "b", "c"} {
-				if err := a.pods.Set(pod(name, "sleep infinity")); err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, a.pods.Set(pod(name, "sleep infinity")))
 				time.Sleep(time.Minute)
 				synctest.Wait()
 			}
@@ -277,10 +269,7 @@ func TestSeriesDoNotGrow(t *testing.T) {
 
 func TestInterval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m, err := prometheus.New(prometheus.Config{NodeName: "node1"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := must.Get(prometheus.New(prometheus.Config{NodeName: "node1"}))(t)
 		config := nodeagent.Config{}
 		m.Observe(&config)
 		watch := config.Watch.Observer
@@ -293,9 +282,7 @@ func TestInterval(t *testing.T) {
 		go func() { defer close(metrics); m.Collector(none{}).Collect(metrics) }()
 		for metric := range metrics {
 			var d dto.Metric
-			if err := metric.Write(&d); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, metric.Write(&d))
 			name := strings.Split(metric.Desc().String(), `"`)[1]
 			families[name] = &dto.MetricFamily{Metric: []*dto.Metric{&d}}
 		}
@@ -346,10 +333,7 @@ func TestNodeNameIsRequired(t *testing.T) {
 
 // Metrics count each eviction of a Loop, and still call Config.Evicted.
 func TestEvictions(t *testing.T) {
-	m, err := prometheus.New(prometheus.Config{NodeName: "node1"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := must.Get(prometheus.New(prometheus.Config{NodeName: "node1"}))(t)
 	told := 0
 	config := nodeagent.Config{Evicted: func(eviction.Eviction) { told++ }}
 	m.Observe(&config)

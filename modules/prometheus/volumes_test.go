@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/modules/prometheus"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/syncpod/volume"
 )
 
@@ -24,13 +25,8 @@ func TestMetricsOfVolumes(t *testing.T) {
 		{Pod: "c", Claim: types.NamespacedName{Namespace: "shop", Name: "other\xff"}, UsedBytes: new(uint64(5)), Abnormal: new(false)},
 		{Pod: "c", UsedBytes: new(uint64(9))},
 	}
-	if err := registry.Register(prometheus.Volumes(func(context.Context) []volume.Stats { return stats })); err != nil {
-		t.Fatal(err)
-	}
-	families, err := registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, registry.Register(prometheus.Volumes(func(context.Context) []volume.Stats { return stats })))
+	families := must.Get(registry.Gather())(t)
 	var got []string
 	for _, f := range families {
 		for _, m := range f.Metric {

@@ -15,6 +15,8 @@ import (
 	"testing"
 
 	"github.com/godbus/dbus/v5"
+
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // A bus is a D-Bus daemon, systemd and logind in one: it speaks the wire protocol, answers calls from a script and
@@ -52,10 +54,7 @@ type peer struct {
 
 func newBus(t *testing.T) *bus {
 	t.Helper()
-	l, err := net.ListenUnix("unix", &net.UnixAddr{Net: "unix", Name: filepath.Join(t.TempDir(), "bus")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := must.Get(net.ListenUnix("unix", &net.UnixAddr{Net: "unix", Name: filepath.Join(t.TempDir(), "bus")}))(t)
 	b := &bus{T: t, listener: l, units: map[string]map[string]any{}, delayMax: 5_000_000, logind: ":1.logind", locks: make(chan *os.File, 8)}
 	go b.accept()
 	t.Cleanup(func() { l.Close(); b.drop() })

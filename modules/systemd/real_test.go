@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/podsync/podsync/modules/systemd"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/syncpod/cgroup"
 	"github.com/podsync/podsync/syncpod/cgroup/tree"
 )
@@ -60,13 +61,9 @@ func TestRealSystemd(t *testing.T) {
 	})
 	pod.Spec.Containers[0].Resources.Limits[v1.ResourceMemory] = resource.MustParse("256Mi")
 	delete(pod.Spec.Containers[0].Resources.Limits, v1.ResourceCPU)
-	if _, err := cgroups.EnsureCgroup(t.Context(), pod); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(cgroups.EnsureCgroup(t.Context(), pod))(t)
 	want(map[string]string{"cpu" + at + "/cpu.cfs_quota_us": "-1", "memory" + at + "/memory.limit_in_bytes": "268435456"})
-	if err := cgroups.RemovePod(t.Context(), pod.UID); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, cgroups.RemovePod(t.Context(), pod.UID))
 	for _, controller := range []string{"cpu", "memory", "pids", "systemd"} {
 		if _, err := os.Stat(filepath.Join(mount, controller, at)); !os.IsNotExist(err) {
 			t.Errorf("%s%s is still there: %v", controller, at, err)
@@ -79,8 +76,6 @@ func seenBySystemd(t *testing.T, group string) string {
 	t.Helper()
 	pid, _, _ := strings.Cut(strings.TrimPrefix(os.Getenv("PODSYNC_SYSTEMD"), "unix:path=/proc/"), "/")
 	mount := filepath.Join("/proc", pid, "root/sys/fs/cgroup")
-	if _, err := os.Stat(filepath.Join("/sys/fs/cgroup/memory", group)); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(os.Stat(filepath.Join("/sys/fs/cgroup/memory", group)))(t)
 	return mount
 }

@@ -12,15 +12,13 @@ import (
 	"time"
 
 	"github.com/podsync/podsync/modules/systemd"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/syncpod/cgroup"
 )
 
 func on(t *testing.T, b *bus, v cgroup.Version) *systemd.Systemd {
 	t.Helper()
-	s, err := systemd.New(systemd.Config{Address: b.address(), Version: v})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(systemd.New(systemd.Config{Address: b.address(), Version: v}))(t)
 	t.Cleanup(s.Close)
 	return s
 }
@@ -39,9 +37,7 @@ func TestSlice(t *testing.T) {
 	} {
 		b := newBus(t)
 		s := on(t, b, v)
-		if err := s.SetSlice(t.Context(), pod, r); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.SetSlice(t.Context(), pod, r))
 		unit := b.units["kubepods-burstable-pod1_2.slice"]
 		for name, value := range want {
 			if unit[name] != value {
@@ -57,9 +53,7 @@ func TestSlice(t *testing.T) {
 		}
 		r := r
 		r.Memory, r.PIDs, r.CPUQuota = nil, nil, nil
-		if err := s.SetSlice(t.Context(), pod, r); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, s.SetSlice(t.Context(), pod, r))
 		for _, name := range []string{map[cgroup.Version]string{cgroup.V1: "MemoryLimit", cgroup.V2: "MemoryMax"}[v], "TasksMax", "CPUQuotaPerSecUSec"} {
 			if unit[name] != uint64(1<<64-1) {
 				t.Errorf("version %d: %s is %v, want no limit", v, name, unit[name])
@@ -93,9 +87,7 @@ func TestSilentBus(t *testing.T) {
 func TestSliceAboveKeepsItsProperties(t *testing.T) {
 	b := newBus(t)
 	b.units["edge.slice"] = map[string]any{"MemoryMax": uint64(7)}
-	if err := on(t, b, cgroup.V2).SetSlice(t.Context(), "/edge.slice", cgroup.Resources{}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, on(t, b, cgroup.V2).SetSlice(t.Context(), "/edge.slice", cgroup.Resources{}))
 	if b.units["edge.slice"]["MemoryMax"] != uint64(7) {
 		t.Errorf("the slice is %v", b.units["edge.slice"])
 	}
@@ -120,9 +112,7 @@ func TestLimitSlice(t *testing.T) {
 func TestRemovedSlice(t *testing.T) {
 	b := newBus(t)
 	s := on(t, b, cgroup.V2)
-	if err := s.SetSlice(t.Context(), pod, cgroup.Resources{CPUShares: 2}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.SetSlice(t.Context(), pod, cgroup.Resources{CPUShares: 2}))
 	for range 2 { // a slice that does not exist counts as stopped
 		if err := s.RemoveSlice(t.Context(), pod); err != nil {
 			t.Error(err)
@@ -163,9 +153,7 @@ func TestSliceErrors(t *testing.T) {
 func TestBusRestarts(t *testing.T) {
 	b := newBus(t)
 	s := on(t, b, cgroup.V2)
-	if err := s.SetSlice(t.Context(), pod, cgroup.Resources{CPUShares: 2}); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, s.SetSlice(t.Context(), pod, cgroup.Resources{CPUShares: 2}))
 	b.drop()
 	var err error
 	for range 1000 { // until the client has noticed the restart
@@ -342,10 +330,7 @@ func TestConfigIsValidated(t *testing.T) {
 			t.Errorf("%+v: %v", c, err)
 		}
 	}
-	s, err := systemd.New(systemd.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(systemd.New(systemd.Config{}))(t)
 	for want, d := range map[string]systemd.Delay{"Period": {Stop: func(context.Context) {}}, "Stop": {Period: time.Second}} {
 		if err := s.DelayShutdown(t.Context(), d); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v", d, err)
