@@ -12,6 +12,7 @@ import (
 	"k8s.io/kubernetes/pkg/controller/statefulset"
 
 	"github.com/podsync/podsync/modules/cluster/clustertest"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // controllers runs Kubernetes' controllers of Jobs and StatefulSets until the test ends.
@@ -19,10 +20,7 @@ func controllers(t *testing.T, c *clustertest.Cluster) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	f := informers.NewSharedInformerFactory(c.Clientset(), 0)
-	jobs, err := job.NewController(ctx, c.Clientset(), f.Core().V1().Pods(), f.Batch().V1().Jobs(), nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	jobs := must.Get(job.NewController(ctx, c.Clientset(), f.Core().V1().Pods(), f.Batch().V1().Jobs(), nil, nil))(t)
 	sets := statefulset.NewStatefulSetController(ctx, f.Core().V1().Pods(), f.Apps().V1().StatefulSets(), f.Core().V1().PersistentVolumeClaims(), f.Apps().V1().ControllerRevisions(), c.Clientset())
 	f.Start(ctx.Done())
 	var running sync.WaitGroup

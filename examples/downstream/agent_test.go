@@ -14,6 +14,7 @@ import (
 
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/runtime/cri/critest/faults"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // onNode runs a test with an agent on a node of its own, in virtual time: the clock advances at once when all
@@ -21,10 +22,7 @@ import (
 func onNode(t *testing.T, test func(t *testing.T, node *critest.Runtime, agent *Agent)) {
 	synctest.Test(t, func(t *testing.T) {
 		node, conn := critest.Start(t, critest.Config{})
-		agent, err := New(conn)
-		if err != nil {
-			t.Fatal(err)
-		}
+		agent := must.Get(New(conn))(t)
 		go func() {
 			if err := agent.Run(t.Context()); err != nil { // ends with the test
 				t.Error(err)
@@ -48,9 +46,7 @@ const serve = "trap 'sleep 3; exit 0' TERM; sleep infinity & wait"
 
 func TestPodRuns(t *testing.T) {
 	onNode(t, func(t *testing.T, node *critest.Runtime, agent *Agent) {
-		if err := agent.Pods.Set(pod(serve)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, agent.Pods.Set(pod(serve)))
 		synctest.Wait() // until all goroutines wait; virtual time has not advanced
 		if got := agent.Status("web-1"); got.Phase != v1.PodRunning || got.PodIP == "" {
 			t.Errorf("the pod is %+v", got)
@@ -61,9 +57,7 @@ func TestPodRuns(t *testing.T) {
 // A container that crashes restarts immediately, then after 10 s, then after 20 s.
 func TestCrashLoop(t *testing.T) {
 	onNode(t, func(t *testing.T, node *critest.Runtime, agent *Agent) {
-		if err := agent.Pods.Set(pod("exit 3")); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, agent.Pods.Set(pod("exit 3")))
 		time.Sleep(35 * time.Second)
 		app := agent.Status("web-1").ContainerStatuses[0]
 		if app.RestartCount != 3 || app.State.Waiting == nil || app.State.Waiting.Reason != "CrashLoopBackOff" {
@@ -81,16 +75,11 @@ func TestCrashLoop(t *testing.T) {
 // While the registry is unavailable, the pod waits and reports the reason. Then it runs.
 func TestImagePullFails(t *testing.T) {
 	onNode(t, func(t *testing.T, node *critest.Runtime, agent *Agent) {
-		outage, err := node.Inject(faults.Fault{
+		outage := must.Get(node.Inject(faults.Fault{
 			Match: faults.Match{Method: critest.PullImage}, Times: faults.Always,
 			Err: status.Error(codes.Unavailable, "registry.test: no route to host"),
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := agent.Pods.Set(pod(serve)); err != nil {
-			t.Fatal(err)
-		}
+		}))(t)
+		must.Do(t, agent.Pods.Set(pod(serve)))
 		time.Sleep(time.Minute)
 		wait := agent.Status("web-1").ContainerStatuses[0].State.Waiting
 		if wait == nil || !strings.Contains(wait.Message, "registry.test/app:1") {
@@ -110,9 +99,7 @@ func TestImagePullFails(t *testing.T) {
 // A restart of the runtime does not affect running pods.
 func TestRuntimeRestarts(t *testing.T) {
 	onNode(t, func(t *testing.T, node *critest.Runtime, agent *Agent) {
-		if err := agent.Pods.Set(pod(serve)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, agent.Pods.Set(pod(serve)))
 		time.Sleep(time.Minute)
 		before := len(node.Journal())
 		node.Restart(faults.Restart{Down: 20 * time.Second, Disconnect: true})
@@ -133,14 +120,10 @@ func TestRuntimeRestarts(t *testing.T) {
 // Before the node is switched off, Drain stops its pods within their grace periods.
 func TestDrain(t *testing.T) {
 	onNode(t, func(t *testing.T, node *critest.Runtime, agent *Agent) {
-		if err := agent.Pods.Set(pod(serve)); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, agent.Pods.Set(pod(serve)))
 		synctest.Wait()
 		began := time.Now()
-		if err := agent.Drain(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, agent.Drain(t.Context()))
 		if took := time.Since(began); took != 3*time.Second {
 			t.Errorf("a pod that ends 3 s after SIGTERM was drained in %v", took)
 		}
@@ -159,9 +142,7 @@ func TestProbesReachThePod(t *testing.T) {
 		app.Image, app.Command = "docker.io/library/nginx:1.29", []string{"nginx", "-g", "daemon off;"}
 		app.ReadinessProbe = &v1.Probe{ProbeHandler: v1.ProbeHandler{HTTPGet: get}, PeriodSeconds: 1}
 		app.Lifecycle = &v1.Lifecycle{PostStart: &v1.LifecycleHandler{HTTPGet: get}}
-		if err := agent.Pods.Set(p); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, agent.Pods.Set(p))
 		time.Sleep(5 * time.Second)
 		if got := agent.Status("web-1"); len(got.ContainerStatuses) != 1 || !got.ContainerStatuses[0].Ready || got.ContainerStatuses[0].RestartCount != 0 {
 			t.Errorf("the pod is %+v", got)
@@ -174,9 +155,7 @@ func TestUnknownProgram(t *testing.T) {
 	onNode(t, func(t *testing.T, node *critest.Runtime, agent *Agent) {
 		p := pod("")
 		p.Spec.RestartPolicy, p.Spec.Containers[0].Command = v1.RestartPolicyNever, []string{"perl", "-e", "exit 0"}
-		if err := agent.Pods.Set(p); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, agent.Pods.Set(p))
 		time.Sleep(5 * time.Second)
 		got := agent.Status("web-1")
 		if got.Phase != v1.PodFailed || len(got.ContainerStatuses) != 1 || got.ContainerStatuses[0].State.Terminated == nil {

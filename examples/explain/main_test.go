@@ -6,13 +6,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 func TestEveryStateIsExplained(t *testing.T) {
 	var out bytes.Buffer
-	if err := run(&out, "", ""); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, run(&out, "", ""))
 	for _, want := range append(stateNames(),
 		`create sandbox, attempt 0: the pod has no sandbox`,
 		`start container "web", attempt 1: it has ended and its restart policy asks for another run`,
@@ -29,9 +29,7 @@ func TestEveryStateIsExplained(t *testing.T) {
 
 func TestOneState(t *testing.T) {
 	var out bytes.Buffer
-	if err := run(&out, "pod.yaml", "running"); err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, run(&out, "pod.yaml", "running"))
 	if got := strings.Count(out.String(), "== "); got != 1 {
 		t.Errorf("%d states shown, want 1:\n%s", got, &out)
 	}
@@ -40,9 +38,7 @@ func TestOneState(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	write := func(text string) string {
 		path := filepath.Join(t.TempDir(), "pod.yaml")
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, os.WriteFile(path, []byte(text), 0o600))
 		return path
 	}
 	for want, args := range map[string][2]string{

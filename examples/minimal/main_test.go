@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // The pod runs, its state is stored, and it keeps running after the agent has ended.
@@ -19,10 +20,7 @@ func TestRun(t *testing.T) {
 	}
 	defer os.RemoveAll(root)
 	rt, _ := critest.Start(t, critest.Config{Dir: root})
-	endpoint, err := rt.Listen(filepath.Join(root, "cri.sock"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	endpoint := must.Get(rt.Listen(filepath.Join(root, "cri.sock")))(t)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	go func() {
@@ -31,9 +29,7 @@ func TestRun(t *testing.T) {
 			time.Sleep(10 * time.Millisecond)
 		}
 	}()
-	if err := run(ctx, endpoint, root, true); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, run(ctx, endpoint, root, true))
 	if !remembersRunning(root) {
 		t.Error("the pod did not become Running")
 	}

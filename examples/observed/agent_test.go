@@ -17,6 +17,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/runtime/cri/critest/faults"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/source"
@@ -33,14 +34,11 @@ func TestObserved(t *testing.T) {
 		}
 		var log bytes.Buffer
 		root, pods := t.TempDir(), source.NewPush()
-		agent, err := New(slog.New(slog.NewJSONHandler(&log, nil)), agent.Config{
+		agent := must.Get(New(slog.New(slog.NewJSONHandler(&log, nil)), agent.Config{
 			Client: cri.NewClient(conn), Root: root, Sources: []source.Source{pods},
 			Sync:       syncpod.Config{RuntimeName: "containerd", Node: syncpod.Node{LogsRoot: filepath.Join(root, "logs")}},
 			NoEviction: true, // pods in memory do not fill the disk of the test machine
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		}))(t)
 		go func() {
 			if err := agent.Run(t.Context()); err != nil {
 				t.Error(err)
@@ -48,9 +46,7 @@ func TestObserved(t *testing.T) {
 		}()
 		web, crashing := pod("web", "trap 'sleep 2; exit 0' TERM; sleep infinity & wait"), pod("crashing", "exit 3")
 		web.Spec.Containers[0].Image = "registry.test/web:1" // so that each pod has its own pull
-		if err := pods.Set(web, crashing); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, pods.Set(web, crashing))
 		time.Sleep(5 * time.Second)
 		expect(t, scrape(t, agent), map[string]string{`podsync_healthy`: "0", `podsync_pods{phase="Pending"}`: "2"})
 		time.Sleep(10 * time.Second) // the pull is retried after 10 s
@@ -68,15 +64,11 @@ func TestObserved(t *testing.T) {
 		if kept, err := filepath.Glob(filepath.Join(root, "images", "*", "*")); err != nil || len(kept) == 0 {
 			t.Errorf("nothing is kept of who may use which image: %v", err)
 		}
-		if err := rt.Restart(faults.Restart{Down: 20 * time.Second, Disconnect: true}); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, rt.Restart(faults.Restart{Down: 20 * time.Second, Disconnect: true}))
 		time.Sleep(15 * time.Second)
 		expect(t, scrape(t, agent), map[string]string{`podsync_healthy`: "0", `podsync_event_streams_lost_total`: "1"})
 		time.Sleep(15 * time.Second)
-		if err := pods.Set(); err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, pods.Set())
 		time.Sleep(time.Minute)
 		expect(t, scrape(t, agent), map[string]string{
 			`podsync_healthy`: "1",

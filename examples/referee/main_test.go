@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/podsync/podsync/runtime/cri/critest/agenttest"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 func TestOptionsAreChecked(t *testing.T) {
@@ -44,10 +45,7 @@ func TestListsAndPromises(t *testing.T) {
 		"one-instance\n    At most one process of a container":   {"-promises"},
 		"others-untouched (podsync's own)\n    Sandboxes and co": {"-promises"},
 	} {
-		o, err := parse(args, new(strings.Builder))
-		if err != nil {
-			t.Fatal(err)
-		}
+		o := must.Get(parse(args, new(strings.Builder)))(t)
 		var s strings.Builder
 		if code, err := o.run(t.Context(), &s, &s); code != 0 || err != nil || !strings.Contains(s.String(), want) {
 			t.Errorf("%q: code %d, error %v, %q is missing in\n%s", args, code, err, want, s.String())
