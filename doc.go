@@ -1,4 +1,4 @@
-// Package podsync is the pod sync loop of a kubelet as a library: it compares the desired pods
+// Package podsync is a kubelet's pod sync loop as a library: it compares the desired pods
 // with the container runtime's state, decides the next steps as a kubelet does, and carries them
 // out over CRI. It opens no port, reads no flag and has no global state, and its constructors
 // start nothing.
@@ -13,7 +13,7 @@
 //  1. Pods: v1.Pod values from wherever you have them, or a folder of manifests.
 //  2. A runtime that speaks CRI v1: containerd, CRI-O, or the one in memory.
 //  3. A directory for the agent's files.
-//  4. Optionally: receivers of statuses and events, an admission check, and the
+//  4. Optionally: receivers for statuses and events, an admission check, and the
 //     other parts of a node that [github.com/podsync/podsync/syncpod.Config] has
 //     fields for.
 //
@@ -26,8 +26,8 @@
 //   - [github.com/podsync/podsync/syncpod/loop]: the core of an agent. It connects sources
 //     of pods, the runtime, the pod workers and syncpod.
 //   - [github.com/podsync/podsync/syncpod/source]: the pods that should run, from a
-//     folder of manifests, from the program itself, or from a source of your own.
-//   - [github.com/podsync/podsync/podworkers]: the phase of each pod, and a
+//     folder of manifests, from the program itself, or from your own source.
+//   - [github.com/podsync/podsync/podworkers]: each pod's phase, and a
 //     goroutine for each pod with pending work. It makes one call for a pod at a
 //     time, and answers each stop request.
 //   - [github.com/podsync/podsync/syncpod]: one sync of one pod: it brings the
@@ -38,7 +38,7 @@
 // These packages are pure: they open no file, start no goroutine, do not log, read no clock, and
 // do not modify their arguments.
 //
-//   - [github.com/podsync/podsync/actions]: the next steps of a pod, as a plan with
+//   - [github.com/podsync/podsync/actions]: a pod's next steps, as a plan with
 //     reasons that can be printed and tested.
 //   - [github.com/podsync/podsync/backoff]: the time of the next attempt after a
 //     failure.
@@ -47,16 +47,16 @@
 //   - [github.com/podsync/podsync/syncpod/container]: the CRI
 //     configuration of a container, and its environment in
 //     [github.com/podsync/podsync/syncpod/container/env].
-//   - [github.com/podsync/podsync/syncpod/cgroup]: the cgroups of pods and QoS
-//     classes: their names for both drivers, and the contents of their files.
+//   - [github.com/podsync/podsync/syncpod/cgroup]: the cgroups for pods and QoS
+//     classes: their names for both drivers, and what their files contain.
 //   - [github.com/podsync/podsync/syncpod/resize]: whether an in-place resize is
-//     accepted, and the allocated resources of each pod.
+//     accepted, and each pod's allocated resources.
 //   - [github.com/podsync/podsync/syncpod/eviction]: which pod is evicted when the
 //     node runs low on memory, disk or processes.
 //   - [github.com/podsync/podsync/syncpod/shutdown]: the order in which pods
 //     stop in a node shutdown.
 //   - [github.com/podsync/podsync/syncpod/podspec]: the API's defaults, validation
-//     and the identity of static pods, for pods that no API server has seen, and
+//     and the identity that static pods get, for pods that no API server has seen, and
 //     their quality of service in [github.com/podsync/podsync/syncpod/podspec/qos].
 //
 // # Packages that act
@@ -89,7 +89,7 @@
 //   - [github.com/podsync/podsync/syncpod/eviction/manager]: reclaims unused resources
 //     and evicts pods when the node runs low.
 //   - [github.com/podsync/podsync/runtime/logs]: reads container logs, with the
-//     options of kubectl logs.
+//     options that kubectl logs has.
 //   - [github.com/podsync/podsync/syncpod/oom]: reports processes that the kernel kills
 //     because a container or the node runs out of memory.
 //   - [github.com/podsync/podsync/runtime/logs/rotate]: rotates, compresses and
@@ -99,18 +99,18 @@
 //
 // # Access
 //
-//   - [github.com/podsync/podsync/syncpod/server]: the HTTP API of a kubelet: logs, exec,
-//     attach, port-forward and lists of pods, for authorized callers.
+//   - [github.com/podsync/podsync/syncpod/server]: a kubelet's HTTP API: logs, exec,
+//     attach, port-forward and pod lists, for authorized callers.
 //   - [github.com/podsync/podsync/syncpod/page]: a live web page about the pods, for the
 //     person who operates the machine.
 //
 // # Tests
 //
-// [github.com/podsync/podsync/runtime/cri/critest] is a runtime in memory, for tests of podsync
-// and of your agent: without root, in virtual time, with the known runtime faults.
+// [github.com/podsync/podsync/runtime/cri/critest] is a runtime in memory, to test podsync
+// and your agent: without root, in virtual time, with the known runtime faults.
 // examples/downstream has such tests.
 //
-// docs/FAILURES.md explains the names of failures in comments and tests, such as S1 or W3.
+// docs/FAILURES.md explains failure names in comments and tests, such as S1 or W3.
 // docs/PARITY.md lists every deliberate deviation from a kubelet, with the upstream
 // issue.
 package podsync

@@ -18,7 +18,7 @@ func (d *decision) clearStrays() {
 	}
 }
 
-// stray returns why the instance of the container at a position is superseded, or ReasonNone if it is not.
+// stray returns why the container instance at a position is superseded, or ReasonNone if it is not.
 func (d *decision) stray(c *runtime.ContainerStatus, at int) Reason {
 	switch {
 	case !c.Live():

@@ -58,7 +58,7 @@ func (d *decision) decide() {
 }
 
 // isBlocked reports whether the plan's steps must wait. A pod that ends does not wait, and neither does one that needs no
-// new sandbox for the network of the node: its containers restart in the network that it has.
+// new sandbox for the node's network: its containers restart in the network that it has.
 func (d *decision) isBlocked() bool {
 	if d.Blocked.Reason == NetworkNotReady && !d.plan.Sandbox.Create && !d.plan.KillPod {
 		return false

@@ -22,7 +22,7 @@ func (d *decision) startEphemeral() {
 }
 
 // runRegular brings the regular containers to where they should be, and
-// reports whether any of them is alive then.
+// reports whether any is alive then.
 func (d *decision) runRegular() (alive bool) {
 	for i := range d.Pod.Spec.Containers {
 		ref := regularRef(d.Pod, i)

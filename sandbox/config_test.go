@@ -118,7 +118,7 @@ func TestSysctlNames(t *testing.T) {
 	}
 }
 
-// A pod needs a user namespace of its own even without a security context; otherwise root in it would be root of the node.
+// A pod needs its own user namespace even without a security context; otherwise root in it would be root of the node.
 func TestUserNamespace(t *testing.T) {
 	mapping := &runtimeapi.UserNamespace{Uids: []*runtimeapi.IDMapping{{HostId: 65536, Length: 65536}}}
 	for hostUsers, want := range map[*bool]bool{nil: false, ptr(true): false, ptr(false): true} {
@@ -171,7 +171,7 @@ func TestPorts(t *testing.T) {
 	}
 }
 
-// S10: the host ports of a sidecar are mapped like those of a regular container.
+// S10: a sidecar's host ports are mapped like those of a regular container.
 func TestS10_HostPortsOfSidecarsAreMapped(t *testing.T) {
 	port := func(n int32) []v1.ContainerPort {
 		return []v1.ContainerPort{{ContainerPort: n, HostPort: n, Protocol: v1.ProtocolTCP}}

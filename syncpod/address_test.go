@@ -168,7 +168,7 @@ func TestS1_SandboxInUseIsKept(t *testing.T) {
 	}, func(c *critest.Config) { c.Like = critest.Containerd2 })
 }
 
-// A pod in the node's network has the addresses of the node.
+// A pod in the node's network has the node's addresses.
 func TestAddressesOfTheNodesNetwork(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.restart(func(c *syncpod.Config) { c.Node.HostIPs = func() []string { return []string{"192.0.2.1"} } })

@@ -86,7 +86,7 @@ func TestB1_BackOffIsNoErrorAndHasATime(t *testing.T) {
 	})
 }
 
-// The back-off also applies if the exit of the container ends its sandbox, as in a virtual machine.
+// The back-off also applies if the container's exit ends its sandbox, as in a virtual machine.
 func TestB1_ANewSandboxDoesNotEndTheWait(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.OnCall(func(_ int, c critest.Call) {
@@ -365,7 +365,7 @@ func TestNextTryIsTheFirst(t *testing.T) {
 	}
 }
 
-// A step that may be retried at any time does not remove the retry time of another step.
+// A step that may be retried at any time does not remove another step's retry time.
 func TestNextTryWithoutAScheduledOne(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.Fault(faults.Fault{Match: faults.Match{Method: critest.CreateContainer, Container: "a"}, Err: errBroken})

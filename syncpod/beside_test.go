@@ -307,7 +307,7 @@ func TestT7_EndBesideAHandler(t *testing.T) {
 	})
 }
 
-// B6: a handler that a crash of the agent has interrupted delays no restart either, and its failure stops its container alone.
+// B6: a handler that an agent crash has interrupted delays no restart either, and its failure stops its container alone.
 func TestB6_RestartsBesideAnInterruptedHandler(t *testing.T) {
 	dir := t.TempDir()
 	bubble(t, func(t *testing.T, n *node) {

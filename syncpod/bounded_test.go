@@ -22,7 +22,7 @@ import (
 	"github.com/podsync/podsync/syncpod"
 )
 
-// refusing is a connection to a runtime that creates no container. Each error has a text of its own.
+// refusing is a connection to a runtime that creates no container. Each error has its own text.
 type refusing struct {
 	grpc.ClientConnInterface
 	text func() string

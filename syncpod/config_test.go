@@ -150,7 +150,7 @@ func TestRestartAllRemovesTheAskingContainerLast(t *testing.T) {
 	})
 }
 
-// The parts that a Client provides read and change only the objects of their agent.
+// The parts that a Client provides read and change only their agent's objects.
 func TestAnotherAgentsPodIsNotTouchedThroughAClient(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.settle(testPod(), time.Minute)

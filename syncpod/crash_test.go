@@ -26,7 +26,7 @@ type story struct {
 	// act is repeated until it returns true: first by the agent that
 	// crashes, and then by the next one.
 	act func(ctx context.Context, n *node, pod *v1.Pod) (done bool)
-	// end is the final state of the pod.
+	// end is the pod's final state.
 	end func(n *node)
 }
 

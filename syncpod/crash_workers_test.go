@@ -68,7 +68,7 @@ func (d driven) SyncTerminatedPod(ctx context.Context, w podworkers.Work, s *run
 	return d.Syncer.SyncTerminatedPod(ctx, w.Pod, s)
 }
 
-// RemovePod removes nothing: the tests check the objects of the runtime.
+// RemovePod removes nothing: the tests check the runtime's objects.
 func (d driven) RemovePod(context.Context, podworkers.Work, *runtime.PodStatus) error { return nil }
 
 // fresh reads the runtime for each request.
@@ -235,7 +235,7 @@ func (n *node) nothingOf(uid types.UID) error {
 }
 
 // F14: the agent, including its workers, is stopped after its k-th call, for every k,
-// and another one continues with the state of the runtime.
+// and another one continues with the runtime's state.
 func TestF14_CrashOfTheWorkersAfterEveryCall(t *testing.T) {
 	all := plots()
 	for i, name := range slices.Sorted(maps.Keys(all)) {

@@ -15,11 +15,11 @@
 // No step changes anything before the plan exists, except that SyncPod removes a sandbox that was created late, beside the one
 // in use, and remembers what the runtime may lose. No later step changes the plan.
 //
-//   - Package actions computes the plan from the status, the results of probes, the memory of the pod, and the answers of
+//   - Package actions computes the plan from the status, probe results, the pod's memory, and the answers of
 //     Config.Extensions.Admit and Network. A pod that has finished or is deleted is left to SyncTerminatingPod. A pod that was
 //     not admitted is stopped and waits.
 //   - Containers that must stop are stopped first, in parallel. A container does not start if its earlier instance could not be
-//     stopped. Unlike in a kubelet this comes before the preparation of the node: a volume that cannot be mounted does not keep
+//     stopped. Unlike in a kubelet this comes before the node is prepared: a volume that cannot be mounted does not keep
 //     an unhealthy container running.
 //   - If containers must start, the node is prepared: cgroup, directories, volumes, the resolver's configuration. A sandbox is
 //     created if there is none to use. One without an address is replaced only after the time of one back-off.
@@ -27,30 +27,30 @@
 //     environment, mounts and configuration, CreateContainer, StartContainer, and its postStart handler.
 //   - Then running containers are resized, and the volumes of running containers are updated.
 //   - Package status computes the status, before the plan is carried out and after it. Config.Sink gets it if it differs from
-//     the last one, in parallel with the next steps. Exits and results of probes that change during the steps are reported at
+//     the last one, in parallel with the next steps. Exits and probe results that change during the steps are reported at
 //     once. The call returns when the sink has the last status.
 //
 // If many pods start at once, only a few at a time create their sandbox or a container while the processors are
 // busy, because more would slow all of them down (Config.Limits.MaxParallelStarts).
 //
-// While a pull, a postStart handler or the stop of a container takes longer than a second, the pod is decided again, with another plan, when a status
+// While a pull, a postStart handler or a container's stop takes longer than a second, the pod is decided again, with another plan, when a status
 // of the runtime or a result of a probe changes, or when a step is due. The plan leaves the containers in flight to the earlier
 // plan (actions.Input.InFlight). So a container that crashes restarts at its time, whatever another one waits for. A plan that
 // stops the pod, or starts it over, cancels what is in flight first. The call returns when nothing is in flight. No container
 // starts except in the goroutine of the call. A container that starts for the first time waits for the postStart handlers in
 // flight, as in a kubelet, and for the starts before it.
 //
-// A new pod with one container, whose image is present, takes five calls of the runtime: RunPodSandbox,
+// A new pod with one container, whose image is present, takes five runtime calls: RunPodSandbox,
 // PodSandboxStatus for the address, ImageStatus, CreateContainer and StartContainer. A settled pod takes none.
 //
 // If a SyncPod is interrupted, by the end of its context or of the process, the next one starts from the state that the
-// runtime reports. If the answer of a call is lost, SyncPod inspects the runtime and does not repeat the call, so that a
+// runtime reports. If a call's answer is lost, SyncPod inspects the runtime and does not repeat the call, so that a
 // container never runs twice (kubernetes #139670).
 //
 // # What runs once
 //
 // A container that must run only once must not run again, even if the runtime loses it. Package memory records these
-// containers and the observed states of their instances (NoteRunOnce, WithSeen, HasRunSince); a start that was
+// containers and their instances' observed states (NoteRunOnce, WithSeen, HasRunSince); a start that was
 // interrupted is no run. gather passes these facts, and the ephemeral containers that have started, to package
 // actions. Each start checks again.
 //
@@ -58,10 +58,10 @@
 //
 // Failures are retried with a back-off: containers that end, containers that cannot be created
 // (kubernetes #142032), and sandboxes. A container whose image or resources change does not wait. SyncPod does not
-// sleep: [Result.NextTry] is the time of the next call, and so is the method RetryAt of an error. An error whose
+// sleep: [Result.NextTry] is the time of the next call, and so is an error's method RetryAt. An error whose
 // method Temporary returns true probably disappears soon. Package podworkers uses all three.
 //
-// # The end of a pod
+// # A pod's end
 //
 // The deadline of a [Termination], or without one the pod's grace period, bounds the whole termination: preStop
 // handlers run until then, and sidecars wait for the other containers until then. A container that gets its stop
@@ -98,7 +98,7 @@ package syncpod
 
 // Where each rule lives:
 //
-// Package actions decides what a pod needs, and package status computes its status. The files of this package:
+// Package actions decides what a pod needs, and package status computes its status. This package's files:
 //
 //	sync.go       SyncPod, from open to result
 //	gather.go     the facts of a decision: admission, active deadline, back-offs; learn remembers them

@@ -20,7 +20,7 @@ import (
 	"github.com/podsync/podsync/syncpod"
 )
 
-// The letter and number in the name of a test are the row in docs/FAILURES.md of the failure
+// The letter and number in a test's name are the row in docs/FAILURES.md of the failure
 // that the test rules out.
 
 // S2: a pod that has finished had only one sandbox.

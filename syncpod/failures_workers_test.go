@@ -92,7 +92,7 @@ func TestW1_NothingIsStartedOnceAPodIsToStop(t *testing.T) {
 	}
 }
 
-// W2: the stop of a pod begins at once, even if the runtime ignores the
+// W2: a pod's stop begins at once, even if the runtime ignores the
 // cancellation of its calls.
 func TestW2_EndBeginsAtOnce(t *testing.T) {
 	for _, m := range []critest.Method{critest.PullImage, critest.CreateContainer, critest.StartContainer, critest.ExecSync} {
@@ -168,7 +168,7 @@ func TestW3_SecondRequestWithLess(t *testing.T) {
 	}
 }
 
-// W4: after errors of the runtime, a pod stops without a further update.
+// W4: after runtime errors, a pod stops without a further update.
 func TestW4_EndsWithoutFurtherNews(t *testing.T) {
 	for name, broken := range map[string][]critest.Method{
 		"stop":         {critest.StopContainer, critest.StopPodSandbox},
@@ -206,7 +206,7 @@ func TestW4_EndsWithoutFurtherNews(t *testing.T) {
 }
 
 // W4: a container that the runtime refuses to stop, and that has exited with its
-// sandbox, does not prevent the end of the pod: the last inspection has shown the exit.
+// sandbox, does not prevent the pod's end: the last inspection has shown the exit.
 func TestW4_StoppedWithTheSandbox(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.settle(testPod(), time.Minute)
@@ -265,7 +265,7 @@ func TestK4_UnkillableIsNotFinished(t *testing.T) {
 	})
 }
 
-// K3: while the sandbox cannot be stopped, the exits of containers are reported, and the
+// K3: while the sandbox cannot be stopped, the container exits are reported, and the
 // stop is retried with back-off.
 func TestK3_SandboxThatDoesNotStop(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {

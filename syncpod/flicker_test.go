@@ -47,7 +47,7 @@ func (r *reports) wantSteady(t *testing.T, container string) (waits, runs int) {
 	return waits, runs
 }
 
-// T7: from the exit of a container until its next start is seen, the
+// T7: from a container's exit until its next start is seen, the
 // reported state is Waiting, even while its image is pulled.
 func TestT7_WaitingUntilTheStartIsSeen(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {

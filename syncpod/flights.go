@@ -87,7 +87,7 @@ func (f *flights) land() {
 	}
 }
 
-// stopFlight is the stop or removal of the instances of one container.
+// stopFlight is the stop or removal of one container's instances.
 type stopFlight struct {
 	name string
 	// plan has the steps of the container alone.
@@ -401,7 +401,7 @@ func (s *Syncer) await(ctx context.Context, d *decision, done outcome, inFlight 
 	return done, false
 }
 
-// startStopped begins the start of a container that was stopped, if the plan has one. If it does not, the pod must be decided
+// startStopped begins the start of the container that was stopped, if the plan has one. If it does not, the pod must be decided
 // again.
 func (s *Syncer) startStopped(d *decision, done outcome, name string, inFlight *flights) (after outcome, planned bool) {
 	at := slices.IndexFunc(d.plan.Start, func(step actions.StartStep) bool { return step.Container.Name == name })

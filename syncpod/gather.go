@@ -19,9 +19,9 @@ import (
 // EventDeadlineExceeded is also the reason in the pod's status, as in a kubelet.
 const EventDeadlineExceeded = "DeadlineExceeded"
 
-// Keys of back-offs. No container has one of them.
+// Back-off keys. No container has such a name.
 var (
-	// sandboxKey is the key of a pod's sandbox, admitKey of rejections.
+	// sandboxKey is for a pod's sandbox, admitKey for rejections.
 	sandboxKey = memory.Key{}
 	admitKey   = memory.Key{Resources: "admission"}
 )
@@ -29,31 +29,31 @@ var (
 // facts are what a decision depends on. They do not change after gather.
 type facts struct {
 	actions.Input
-	// held are the failures behind the holds of the input, and rejected is why the pod may not run, nil if it may.
+	// held are the failures behind the input's holds, and rejected is why the pod may not run, nil if it may.
 	held     heldSteps
 	rejected *Rejection
-	// failed are the last reported errors of containers.
+	// failed are the last reported container errors.
 	failed  []*StepError
 	learned learned
 	// now is when the back-offs were read: those that begin with this decision begin then.
 	now time.Time
 }
 
-// heldSteps are the failures that back off: those of the whole pod, of its sandbox, and of the starts and
-// resizes of containers by name.
+// heldSteps are the failures that back off: the whole pod's, its sandbox's, and by name those that delay
+// container starts and resizes.
 type heldSteps struct {
 	pod, sandbox    *StepError
 	starts, resizes map[string]*StepError
 }
 
-// learned is what must be remembered of the facts once the plan exists.
+// learned are the facts to remember once the plan exists.
 type learned struct {
 	// expired is set if the pod has been active for too long, from now on.
 	expired *apistatus.Problem
 	restart memory.Restart
-	// logs are the attempts that the logs of ephemeral containers show.
+	// logs are the attempts that logs show for ephemeral containers.
 	logs []scannedLogs
-	// addressed means that the wait for the address of the sandbox is over. unaddressed is the first failure of a sandbox that
+	// addressed means that the wait for the sandbox's address is over. unaddressed is the first failure of a sandbox that
 	// has no address, and awaited that sandbox.
 	addressed   bool
 	unaddressed *StepError
@@ -63,14 +63,14 @@ type learned struct {
 	refused  *StepError
 }
 
-// scannedLogs are the attempts that the logs of a container show.
+// scannedLogs are the attempts that a container's logs show.
 type scannedLogs struct {
 	container string
 	last      uint32
 	found     bool
 }
 
-// gather collects the facts of the decision: the completed status, the pod's memory, its logs, and the answers of the agent's
+// gather collects facts for the decision: the completed status, the pod's memory, its logs, and answers from the agent's
 // parts. It changes nothing. For a pod that must end it asks neither logs nor Extensions.
 func (s *Syncer) gather(ctx context.Context, p *openPod, status *runtime.PodStatus, inFlight []string) facts {
 	last, probes := p.memory.reported.lastOr(nil), s.config.Parts.Probes.ProbeResults(p.pod.UID)
@@ -107,7 +107,7 @@ func (s *Syncer) gather(ctx context.Context, p *openPod, status *runtime.PodStat
 	return f
 }
 
-// recalled is what is remembered of a pod, as a decision needs it.
+// recalled is a pod's memory, as a decision needs it.
 type recalled struct {
 	shown                        shownPod
 	restart                      memory.Restart
@@ -115,7 +115,7 @@ type recalled struct {
 	failed                       []*StepError
 	// scanned are the ephemeral containers whose logs were read, started those that have, or may have, started.
 	scanned, started map[string]bool
-	// waits means that the agent waits, or has waited, for the address of the latest sandbox.
+	// waits means that the agent waits, or has waited, for the latest sandbox's address.
 	waits bool
 }
 
@@ -124,13 +124,13 @@ type delays struct {
 	// nothingFailed means that no step has failed and no container has exited.
 	nothingFailed bool
 	// sandbox, replaced and admission are the failures that delay the sandbox, its replacement for its present fault, and the
-	// admission; starts and resizes those that delay containers, and crashes the ends of back-offs after exits, by name.
+	// admission; starts and resizes those that delay containers, and crashes when back-offs after exits end, by name.
 	sandbox, replaced, admission *StepError
 	starts, resizes              map[string]*StepError
 	crashes                      map[string]time.Time
 }
 
-// recall returns what is remembered of a pod with a status. It changes nothing.
+// recall returns what a decision needs from the memory of a pod with a status. It changes nothing.
 func (m *podMemory) recall(p *openPod, status *runtime.PodStatus, restartReported bool) recalled {
 	_, requested := actions.RestartAllRequested(p.pod, status)
 	removed := !slices.ContainsFunc(status.Containers, func(c runtime.ContainerStatus) bool {
@@ -154,7 +154,7 @@ func (m *podMemory) recall(p *openPod, status *runtime.PodStatus, restartReporte
 	return k
 }
 
-// delays returns the back-offs of a pod with a status that have not ended. It changes nothing.
+// delays returns the unfinished back-offs for a pod with a status. It changes nothing.
 func (m *podMemory) delays(pod *v1.Pod, status *runtime.PodStatus, probes map[runtime.ContainerID]actions.ProbeResults, now time.Time) delays {
 	fault := actions.SandboxFault(pod, status)
 	m.mu.Lock()
@@ -243,7 +243,7 @@ func (s *Syncer) startedBefore(pod *v1.Pod, status *runtime.PodStatus, known rec
 	return names, read
 }
 
-// scanLogs reads which attempts of a container have logs.
+// scanLogs reads which of a container's attempts have logs.
 func (s *Syncer) scanLogs(pod *v1.Pod, name string) (scannedLogs, error) {
 	dir, err := sandbox.BuildPodLogsDirectory(s.config.Node.LogsRoot, pod)
 	if err != nil {
@@ -254,10 +254,10 @@ func (s *Syncer) scanLogs(pod *v1.Pod, name string) (scannedLogs, error) {
 }
 
 // errNoAddress delays a pod whose network is not ready. The address may still appear, so the sandbox is not replaced
-// before the end of the wait (kubernetes #48510).
+// before the wait ends (kubernetes #48510).
 var errNoAddress = errors.New("the sandbox has no address yet")
 
-// awaitAddress finds why the pod keeps a sandbox without an address. Each sandbox has the time of one back-off, because its
+// awaitAddress finds why the pod keeps a sandbox without an address. Each sandbox has as long as one back-off, because its
 // network may still be set up, or the runtime may omit the address just once.
 func (f *facts) awaitAddress(ctx context.Context, m *podMemory, waits bool, d delays) {
 	if actions.SandboxFault(f.Pod, f.Status) != actions.SandboxNoAddress {
@@ -301,7 +301,7 @@ func (f *facts) block(m *podMemory, unready error, d delays) {
 	f.learned.admitted = true
 }
 
-// unready returns why the node has no network for a new sandbox of an admitted pod, nil if it has one, or the pod needs none.
+// unready returns why the node has no network for an admitted pod's new sandbox, nil if it has one, or the pod needs none.
 func (s *Syncer) unready(ctx context.Context, f *facts) error {
 	if f.rejected != nil || s.config.Extensions.Network == nil || f.Pod.Spec.HostNetwork {
 		return nil
@@ -371,7 +371,7 @@ func (s *Syncer) decide(in actions.Input) actions.Plan {
 	return plan
 }
 
-// learn remembers what the facts of a decision have shown, and records the events about it.
+// learn remembers what a decision's facts have shown, and records events about it.
 func (s *Syncer) learn(ctx context.Context, p *openPod, f *facts) {
 	p.memory.learn(ctx, f)
 	if f.learned.expired != nil {
@@ -389,7 +389,7 @@ func (m *podMemory) untilRetry(key memory.Key, now time.Time) time.Time {
 	return m.failures.Preview(key, now)
 }
 
-// learn writes what the facts of a decision have shown.
+// learn writes what a decision's facts have shown.
 func (m *podMemory) learn(ctx context.Context, f *facts) {
 	decided := f.Input
 	m.mu.Lock()

@@ -100,7 +100,7 @@ func TestHandlersGetThePodsAddress(t *testing.T) {
 	})
 }
 
-// A failed handler is reported, and does not prevent the stop of a container.
+// A failed handler is reported, and does not prevent a container's stop.
 func TestFailedPreStopIsReported(t *testing.T) {
 	for command, want := range map[string]int{"true": 0, "false": 1} {
 		t.Run(command, func(t *testing.T) {
@@ -146,7 +146,7 @@ func TestK1_TimeOfOneContainer(t *testing.T) {
 	}
 }
 
-// K1: the timeout of the call does not end the grace period of the containers,
+// K1: the call's timeout does not end the grace period of the containers,
 // even if the runtime is the first to report it: they are not killed earlier.
 func TestK1_CancelledCallKillsNothing(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {

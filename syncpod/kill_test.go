@@ -152,7 +152,7 @@ func TestK1_AHookThatRunsHasTwoSecondsMore(t *testing.T) {
 					t.Errorf("the pod ended after %v, want %v", took, tc.took)
 				}
 				n.wantEnded()
-				synctest.Wait() // the runtime records the end of a call after its caller has given up
+				synctest.Wait() // the runtime records a call's end after its caller has given up
 				hooks := n.Journal().Of(critest.ExecSync)
 				if len(hooks) != 1+len(tc.pod.Spec.InitContainers) {
 					t.Errorf("%d handlers were run\n%v", len(hooks), hooks)

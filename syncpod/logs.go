@@ -81,7 +81,7 @@ func replaceLink(target, link string) error {
 	return os.Symlink(target, link)
 }
 
-// podLogs removes pod logs, and the links to them. The name of each directory ends with the UID of its pod, so the removal
+// podLogs removes pod logs, and the links to them. Each directory's name ends with its pod's UID, so the removal
 // of a pod needs neither its definition nor a pass that has seen the pod.
 type podLogs struct {
 	root, links string

@@ -19,7 +19,7 @@ import (
 )
 
 // podMemory is a Syncer's memory of one pod. The part in its Record outlives the agent, if there are Records. The rest is
-// lost with the agent: then a step that failed before a container ran may be retried before the end of its back-off.
+// lost with the agent: then a step that failed before a container ran may be retried before its back-off ends.
 //
 // A decision reads it once (recall) and writes it once (learn). Packages lifecycle and start write what they do when they do
 // it, because the agent may be killed: for them it is a lifecycle.PodMemory. Other components leave changes in it at any time
@@ -29,9 +29,9 @@ type podMemory struct {
 	// firstSeen is when the Syncer was first called for the pod.
 	firstSeen time.Time
 	records   *recordStore
-	// reported is the status that was last reported. It has a lock of its own.
+	// reported is the status that was last reported. It has its own lock.
 	reported statusBox
-	// secrets are the values of Secrets in the environments of the containers.
+	// secrets are Secret values in the containers' environments.
 	secrets podSecrets
 	// loading is taken while the record is read, saving is held while it is written.
 	loading cancelableLock
@@ -43,25 +43,25 @@ type podMemory struct {
 	// read before does not show the change.
 	changedAt time.Time
 	pod       memory.Pod
-	// failures are the back-offs of failed steps.
+	// failures has the back-off for each failed step.
 	failures memory.Failures[*StepError]
-	// failed are the last reported errors of containers.
+	// failed are the last reported container errors.
 	failed []*StepError
-	// mounts are the mounts of unfinished starts, by container.
+	// mounts has each unfinished start's mounts, by container.
 	mounts map[string]startMounts
-	// sources are the last answers of the sources of variables, nil before the first start.
+	// sources has the last answers for variables, nil before the first start.
 	sources *knownSources
-	// decided is the input of the last plan, nil before the first plan.
+	// decided is the last plan's input, nil before the first plan.
 	decided *actions.Input
 	// resize is the last event about a resize, nil if there is none.
 	resize *resizeReported
 	// handlers are the instances whose postStart handler runs in the call in flight. A container is not reported as running
 	// before its handler has ended, as the API documents.
 	handlers map[string]bool
-	// ends are the channels of Exited, by instance.
+	// ends has each instance's channel for Exited.
 	ends map[string]chan struct{}
 	// observed is the newest status that was observed, nil if there is none. unreported has a value while something about the pod
-	// was not reported: that status, or a result of a probe.
+	// was not reported: that status, or a probe result.
 	observed   *runtime.PodStatus
 	unreported chan struct{}
 }
@@ -72,7 +72,7 @@ func newPodMemory(uid types.UID, limits *memory.Limits) *podMemory {
 	}
 }
 
-// noteRunOnce records which containers of the pod must run only once.
+// noteRunOnce records which of the pod's containers must run only once.
 func (m *podMemory) noteRunOnce(pod *v1.Pod) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -94,7 +94,7 @@ func (m *podMemory) setChanged() {
 	m.changedAt = time.Now()
 }
 
-// isStale reports whether a status may lack the changes of the last call. With equal times, a clock does not show which
+// isStale reports whether a status may lack the last call's changes. With equal times, a clock does not show which
 // came first.
 func (m *podMemory) isStale(status *runtime.PodStatus) bool {
 	m.mu.Lock()
@@ -109,7 +109,7 @@ func (m *podMemory) withoutCutStarts(status *runtime.PodStatus) *runtime.PodStat
 	return m.pod.Instances.WithoutCutStarts(status)
 }
 
-// see records the facts of the newest status that the runtime may lose. read is the status as the runtime reports it; full lacks
+// see records facts in the newest status that the runtime may lose. read is the status as the runtime reports it; full lacks
 // cut starts and has messages. see returns full with the facts that the runtime has lost.
 func (m *podMemory) see(read, full *runtime.PodStatus) (complete *runtime.PodStatus) {
 	m.mu.Lock()
@@ -137,21 +137,21 @@ func (m *podMemory) complete(status *runtime.PodStatus) *runtime.PodStatus {
 	return m.pod.Instances.WithResources(m.pod.Containers.WithStarts(m.pod.Containers.WithSeen(status)))
 }
 
-// message returns the termination message of an instance, if that was read.
+// message returns an instance's termination message, if that was read.
 func (m *podMemory) message(id string) (message string, known bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.pod.Instances.Message(id)
 }
 
-// setMessage records the termination message of an instance, and returns the recorded one.
+// setMessage records an instance's termination message, and returns the recorded one.
 func (m *podMemory) setMessage(id, message string) string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.pod.Instances.SetMessage(id, message)
 }
 
-// A shownPod is what the API shows of a pod beyond the answer of the runtime.
+// A shownPod is what the API shows for a pod beyond the runtime's answer.
 type shownPod struct {
 	status     *runtime.PodStatus
 	conditions []v1.PodCondition
@@ -160,7 +160,7 @@ type shownPod struct {
 	startsOver bool
 }
 
-// shown returns what the API shows of a pod with a status, and how far the restart of all containers is then. It must be called
+// shown returns what the API shows for a pod with a status, and how far a restart of all containers is then. It must be called
 // with mu held.
 func (m *podMemory) shown(pod *v1.Pod, status *runtime.PodStatus, restart memory.Restart, terminal, restartReported bool) (shownPod, memory.Restart) {
 	p := &m.pod
@@ -172,7 +172,7 @@ func (m *podMemory) shown(pod *v1.Pod, status *runtime.PodStatus, restart memory
 	return s, restart
 }
 
-// show returns what the API shows of a pod with a status, and remembers how far the restart of all containers is then.
+// show returns what the API shows for a pod with a status, and remembers how far a restart of all containers is then.
 func (m *podMemory) show(pod *v1.Pod, status *runtime.PodStatus, terminal, restartReported bool) shownPod {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -204,7 +204,7 @@ func (m *podMemory) withoutHandlers(status *runtime.PodStatus) *runtime.PodStatu
 	return &without
 }
 
-// The methods below are those of a lifecycle.PodMemory.
+// The methods below make it a lifecycle.PodMemory.
 
 // Do calls f with the pod's memory while no other call reads or changes it.
 func (m *podMemory) Do(f func(*memory.Pod)) {
@@ -256,7 +256,7 @@ func (m *podMemory) Exited(id string) <-chan struct{} {
 	return ended
 }
 
-// noteEnds closes the channels of Exited. It must be called with mu held.
+// noteEnds closes Exited's channels. It must be called with mu held.
 func (m *podMemory) noteEnds(status *runtime.PodStatus) {
 	for i := range status.Containers {
 		c := &status.Containers[i]
@@ -282,7 +282,7 @@ func (m *podMemory) wake() {
 	}
 }
 
-// observe calls Observe of package memory, and keeps the newest status for a call in flight.
+// observe calls memory's Observe, and keeps the newest status for a call in flight.
 func (m *podMemory) observe(status *runtime.PodStatus) (news bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -323,7 +323,7 @@ func (m *podMemory) newest() *runtime.PodStatus {
 	return m.observedAfter(&runtime.PodStatus{ObservedAt: time.Unix(0, 1)})
 }
 
-// The methods below are called by the steps of a plan.
+// The methods below are called by a plan's steps.
 
 // noteRestarts records which instances are stopped in order to start their containers again, and reports whether there are new
 // ones.
@@ -385,8 +385,8 @@ func (m *podMemory) awaitAddress(id string) {
 	m.pod.Sandbox.BeginWait(id)
 }
 
-// killBy returns the deadline of a container, or of AllOfPod, that stops while the pod keeps running: grace from
-// now, or the deadline of an earlier try if that is earlier.
+// killBy returns the deadline for a container, or AllOfPod, that stops while the pod keeps running: grace from
+// now, or an earlier try's deadline if that is earlier.
 func (m *podMemory) killBy(what string, grace time.Duration) time.Time {
 	deadline := time.Now().Add(grace)
 	m.mu.Lock()
@@ -394,7 +394,7 @@ func (m *podMemory) killBy(what string, grace time.Duration) time.Time {
 	return m.pod.Kills.Begin(what, deadline)
 }
 
-// killed drops the deadlines of killBy.
+// killed drops killBy's deadlines.
 func (m *podMemory) killed() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -426,7 +426,7 @@ func (m *podMemory) callOff(ctx context.Context) bool {
 	return m.pod.CallOff()
 }
 
-// held returns the failure that delays the next try of a key.
+// held returns the failure that delays a key's next try.
 func (m *podMemory) held(key memory.Key, now time.Time) *StepError {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -456,7 +456,7 @@ func (m *podMemory) delayRetry(ctx context.Context, key memory.Key, failed *Step
 	failed.NotBefore = m.failures.Failed(key, failed, time.Now())
 }
 
-// succeeded forgets the failures of a key.
+// succeeded forgets a key's failures.
 func (m *podMemory) succeeded(key memory.Key) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -470,7 +470,7 @@ func (m *podMemory) setFailed(failed []*StepError) {
 	m.failed = failed
 }
 
-// lastKnown returns sources that answer from memory if those of the program are unavailable.
+// lastKnown returns sources that answer from memory if the program's are unavailable.
 func (m *podMemory) lastKnown(from env.Sources) env.Sources {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -493,7 +493,7 @@ func (m *podMemory) close() {
 	m.pod.Close()
 }
 
-// memories has the memory of each pod until the pod is forgotten.
+// memories has each pod's memory until the pod is forgotten.
 type memories struct {
 	limits  *memory.Limits
 	records *recordStore
@@ -504,14 +504,14 @@ type memories struct {
 	undeleted map[types.UID]bool
 }
 
-// get returns the memory of a pod, nil if there is none.
+// get returns a pod's memory, nil if there is none.
 func (m *memories) get(uid types.UID) *podMemory {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.pods[uid]
 }
 
-// of returns the memory of a pod. It creates one if there is none.
+// of returns a pod's memory. It creates one if there is none.
 func (m *memories) of(uid types.UID) *podMemory {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -527,7 +527,7 @@ func (m *memories) of(uid types.UID) *podMemory {
 	return p
 }
 
-// take removes the memory of a pod and returns it, nil if there was none.
+// take removes a pod's memory and returns it, nil if there was none.
 func (m *memories) take(uid types.UID) *podMemory {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -536,7 +536,7 @@ func (m *memories) take(uid types.UID) *podMemory {
 	return p
 }
 
-// deleted notes whether the record of a pod could be deleted.
+// deleted notes whether a pod's record could be deleted.
 func (m *memories) deleted(uid types.UID, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 	"github.com/podsync/podsync/syncpod/container"
 )
 
-// startMounts are mounts on the node that exist only during the start of one instance of a container.
+// startMounts are mounts on the node that exist only during the start of one container instance.
 type startMounts struct {
 	// id is the runtime's ID of the instance.
 	id      string

@@ -118,7 +118,7 @@ func TestP1_StartsThatHangHoldUpNoOthers(t *testing.T) {
 	})
 }
 
-// A pod whose sync is cancelled in the queue leaves no trace: no call of the runtime was
+// A pod whose sync is cancelled in the queue leaves no trace: no runtime call was
 // made, and the next attempt does not wait.
 func TestCancelledWhileQueued(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {

@@ -18,7 +18,7 @@ import (
 // recordTimeout limits each operation on records.
 const recordTimeout = time.Second
 
-// recordStore stores the records of pods, if there are Records.
+// recordStore stores the pod records, if there are Records.
 type recordStore struct {
 	to  Records
 	log logr.Logger

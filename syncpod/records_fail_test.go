@@ -118,7 +118,7 @@ func TestK7_EndedHandlerIsRecordedAtOnce(t *testing.T) {
 	})
 }
 
-// K7: it also knows the deadline of the pod, even if no container has stopped yet.
+// K7: it also knows the pod's deadline, even if no container has stopped yet.
 func TestK7_DeadlineIsRecordedAtOnce(t *testing.T) {
 	dir := t.TempDir()
 	bubble(t, func(t *testing.T, n *node) {

@@ -82,7 +82,7 @@ func TestK7_ALateRecordOfAnEndThatWasCalledOff(t *testing.T) {
 	}
 }
 
-// K7: the deadline of a pod is known to the next agent, even if the previous one was killed
+// K7: a pod's deadline is known to the next agent, even if the previous one was killed
 // during its first inspection, or got the stop request before it.
 func TestK7_DeadlineIsRecordedBeforeTheLook(t *testing.T) {
 	for name, begin := range map[string]func(*node, context.Context){
@@ -155,7 +155,7 @@ func TestW11_ALateRecordIsNotWrittenAgain(t *testing.T) {
 	})
 }
 
-// The stop of a pod begins while its deadline is recorded: one of the two reads the record,
+// A pod's stop begins while its deadline is recorded: one of the two reads the record,
 // and the other one waits for that at most a second.
 func TestRecordIsReadByOneAtATime(t *testing.T) {
 	for name, tc := range map[string]struct {

@@ -49,7 +49,7 @@ func recorded(dir string) func(*syncpod.Config) {
 	return func(c *syncpod.Config) { c.Parts.Records = syncpod.FileRecords{Dir: dir} }
 }
 
-// recordIn reads the record of a pod.
+// recordIn reads a pod's record.
 func recordIn(t *testing.T, dir string, pod types.UID) (r memory.Record, err error) {
 	text, err := syncpod.FileRecords{Dir: dir}.LoadRecord(t.Context(), pod)
 	if err == nil && text != nil {
@@ -60,7 +60,7 @@ func recordIn(t *testing.T, dir string, pod types.UID) (r memory.Record, err err
 
 func never(p *v1.Pod) { p.Spec.RestartPolicy = v1.RestartPolicyNever }
 
-// K7: a restart of the agent half way through the end of a pod neither begins the
+// K7: an agent restart half way through the end of a pod neither begins the
 // grace period again nor the preStop handler.
 func TestK7_RestartDuringTheEnd(t *testing.T) {
 	for name, tc := range map[string]struct {
@@ -339,7 +339,7 @@ func TestT2_ExitCodeOutlivesTheAgent(t *testing.T) {
 	})
 }
 
-// T2: the same holds for a container that was first seen during the stop of the pod.
+// T2: the same holds for a container that was first seen during the pod's stop.
 func TestT2_ExitCodeOfTheStopOutlivesTheAgent(t *testing.T) {
 	dir := t.TempDir()
 	bubble(t, func(t *testing.T, n *node) {

@@ -25,7 +25,7 @@ import (
 	"github.com/podsync/podsync/syncpod/resize"
 )
 
-// allocate returns the allocated version of a pod. For a deleted pod it makes no new decision.
+// allocate returns a pod's allocated version. For a deleted pod it makes no new decision.
 func (s *Syncer) allocate(ctx context.Context, pod *v1.Pod) (resize.Answer, error) {
 	if s.config.Extensions.Allocations == nil {
 		return resize.Answer{Pod: pod}, nil
@@ -259,7 +259,7 @@ func cgroupKey(pod *v1.Pod) memory.Key {
 
 // ensureCgroup creates or updates the pod's cgroup. While containers are changed, they must fit before and after the change,
 // so no limit is lowered. A memory limit below the memory in use is not lowered either; that delays nothing else, and is returned
-// as inUse. exists means that the sandbox of the pod runs in the cgroup: then an update that hangs delays no restart.
+// as inUse. exists means that the pod's sandbox runs in the cgroup: then an update that hangs delays no restart.
 func (s *Syncer) ensureCgroup(ctx context.Context, d *decision, exists, changes bool) (parent string, inUse *StepError, err error) {
 	cgroups, asking := s.config.Extensions.Cgroups, ctx
 	if exists && !changes {

@@ -211,7 +211,7 @@ func TestE8_StatusOfBeforeIsReadAgain(t *testing.T) {
 	})
 }
 
-// E8: a pod on the network of the node needs no security context to keep its sandbox.
+// E8: a pod on the node's network needs no security context to keep its sandbox.
 func TestE8_NoSecurityContextOnTheNetworkOfTheNode(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		pod := testPod(func(p *v1.Pod) { p.Spec.HostNetwork = true })
@@ -242,7 +242,7 @@ func TestE9_NilIsIgnoredOrRefused(t *testing.T) {
 	})
 }
 
-// K8: the end of the process ends the wait for its preStop handler, in a pod that stops and of a container that restarts
+// K8: the process's end ends the wait for its preStop handler, in a pod that stops and of a container that restarts
 // (kubernetes #134338, KEP-3960).
 func TestK8_TheEndOfTheProcessEndsThePreStop(t *testing.T) {
 	for _, restarts := range []bool{false, true} {

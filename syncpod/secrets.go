@@ -14,9 +14,9 @@ import (
 	"github.com/podsync/podsync/runtime/foreign"
 )
 
-// podSecrets are the values of Secrets in the environments of a pod's containers, so that they can be removed from what
-// the runtime says of the pod. They have a lock of their own, because events are recorded under other locks. The
-// pointer is nil for a pod without values: most pods have none, and the memory of each must stay small.
+// podSecrets are the Secret values in the environments of a pod's containers, so that they can be removed from what
+// the runtime says of the pod. They have their own lock, because events are recorded under other locks. The
+// pointer is nil for a pod without values: most pods have none, and each pod's memory must stay small.
 type podSecrets struct {
 	known atomic.Pointer[knownSecrets]
 }
@@ -28,7 +28,7 @@ type knownSecrets struct {
 	resolved map[string]bool
 }
 
-// add records the values in the environment of a container.
+// add records the values in a container's environment.
 func (s *podSecrets) add(container string, values []string) {
 	known := s.known.Load()
 	if known == nil {
@@ -57,7 +57,7 @@ func (s *podSecrets) redact(text string) string {
 	return known.values.Redact(text)
 }
 
-// isResolved reports whether the values in the environment of a container are known.
+// isResolved reports whether the values in a container's environment are known.
 func (s *podSecrets) isResolved(container string) bool {
 	known := s.known.Load()
 	if known == nil {
@@ -68,7 +68,7 @@ func (s *podSecrets) isResolved(container string) bool {
 	return known.resolved[container]
 }
 
-// redactMessage returns what the runtime says of an instance of a container, without the values. It withholds the text
+// redactMessage returns what the runtime says of a container instance, without the values. It withholds the text
 // if a value may be in it that this agent does not know, because an earlier agent created the instance.
 func (s *podSecrets) redactMessage(spec *v1.Container, text string) string {
 	if text == "" || !usesSecrets(spec) {
@@ -80,13 +80,13 @@ func (s *podSecrets) redactMessage(spec *v1.Container, text string) string {
 	return s.redact(text)
 }
 
-// usesSecrets reports whether values of Secrets may be in the environment of a container, and so in its command.
+// usesSecrets reports whether Secret values may be in a container's environment, and so in its command.
 func usesSecrets(c *v1.Container) bool {
 	return slices.ContainsFunc(c.Env, func(e v1.EnvVar) bool { return e.ValueFrom != nil && e.ValueFrom.SecretKeyRef != nil }) ||
 		slices.ContainsFunc(c.EnvFrom, func(f v1.EnvFromSource) bool { return f.SecretRef != nil })
 }
 
-// redactStatus removes the values from the messages of containers.
+// redactStatus removes the values from container messages.
 func (s *podSecrets) redactStatus(status *v1.PodStatus) {
 	for _, list := range [...][]v1.ContainerStatus{status.InitContainerStatuses, status.ContainerStatuses, status.EphemeralContainerStatuses} {
 		for i := range list {
@@ -102,7 +102,7 @@ func (s *podSecrets) redactStatus(status *v1.PodStatus) {
 	}
 }
 
-// redactError returns err, or an error of the same classes without the values.
+// redactError returns err, or an error with the same classes but without the values.
 func (s *podSecrets) redactError(err error) error {
 	if err == nil {
 		return nil
@@ -114,7 +114,7 @@ func (s *podSecrets) redactError(err error) error {
 	return &redactedError{text, err}
 }
 
-// redactErrorOf is redactError for an error of an operation on these containers. It withholds the text of the runtime if
+// redactErrorOf is redactError for an error from an operation on these containers. It withholds the runtime's text if
 // a value may be in it that this agent does not know.
 func (s *podSecrets) redactErrorOf(err error, specs iter.Seq[*v1.Container]) error {
 	for spec := range specs {
@@ -126,7 +126,7 @@ func (s *podSecrets) redactErrorOf(err error, specs iter.Seq[*v1.Container]) err
 	return s.redactError(err)
 }
 
-// redactErrorOfPod is redactErrorOf for all containers of a pod. The values of a pod without a spec are unknown.
+// redactErrorOfPod is redactErrorOf for all containers of a pod. For a pod without a spec the values are unknown.
 func (s *podSecrets) redactErrorOfPod(err error, pod *v1.Pod) error {
 	if pod == nil {
 		return s.redactError(withheld(err))
@@ -134,7 +134,7 @@ func (s *podSecrets) redactErrorOfPod(err error, pod *v1.Pod) error {
 	return s.redactErrorOf(err, containersOf(pod))
 }
 
-// withheld returns err, or if the runtime has returned it an error of the same class without its text.
+// withheld returns err, or if the runtime has returned it an error with the same class but without its text.
 func withheld(err error) error {
 	if of, fromRuntime := errors.AsType[*cri.Error](err); fromRuntime {
 		return &redactedError{cri.Withhold(of).Error(), err}
@@ -142,7 +142,7 @@ func withheld(err error) error {
 	return err
 }
 
-// containersOf returns the containers of a pod.
+// containersOf returns a pod's containers.
 func containersOf(pod *v1.Pod) iter.Seq[*v1.Container] {
 	return func(yield func(*v1.Container) bool) {
 		for spec := range runtime.AllContainers(pod) {
@@ -164,7 +164,7 @@ func (e *redactedError) Error() string { return e.text }
 // Is reports whether the original error is target.
 func (e *redactedError) Is(target error) bool { return errors.Is(e.original, target) }
 
-// Unwrap returns an error of package cri if the original error wraps one.
+// Unwrap returns an error from package cri if the original error wraps one.
 func (e *redactedError) Unwrap() error {
 	if of, ok := errors.AsType[*cri.Error](e.original); ok {
 		return &cri.Error{Class: of.Class, Err: errors.New(e.text)}

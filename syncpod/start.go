@@ -89,7 +89,7 @@ func ranAfterAll(step actions.StartStep) *StepError {
 	return &StepError{Step: stepCreate, Reason: errCreateContainer, Container: step.Container, Err: errRanAfterAll}
 }
 
-// beginStart begins the start of a container, unless it must wait: then it returns the reason.
+// beginStart begins the container start, unless it must wait: then it returns the reason.
 func (s *Syncer) beginStart(d *decision, done *outcome, step actions.StartStep, inFlight *flights) *StepError {
 	if d.memory.hasRunSince(done.status, step.Container.Name) {
 		return ranAfterAll(step)
@@ -188,7 +188,7 @@ func (s *Syncer) startFailure(m *podMemory, ref actions.ContainerRef, e *contain
 	if errors.Is(e.Err, containerstart.ErrNotProvided) && s.config.Parts.Mounts == nil {
 		err.Err = fmt.Errorf("%w (no Config.Root is set)", err.Err)
 	}
-	if err.Step != stepImage { // no value is in the name of an image
+	if err.Step != stepImage { // no value is in an image's name
 		err.Err = m.secrets.redactError(err.Err)
 	}
 	return err

@@ -107,7 +107,7 @@ func TestF14_StartThatADeletionCutsIsNoEnd(t *testing.T) {
 	})
 }
 
-// cutStart syncs a pod with an agent that ends during the start of a container.
+// cutStart syncs a pod with an agent that ends during a container's start.
 func (n *node) cutStart(pod *v1.Pod, container string) error {
 	n.Helper()
 	_, err := n.Inject(faults.Fault{

@@ -190,7 +190,7 @@ func TestTargetOfAnEphemeralContainer(t *testing.T) {
 	}
 }
 
-// Failures of images are reported with the events of a kubelet.
+// Failures of images are reported with a kubelet's events.
 func TestEventsOfImages(t *testing.T) {
 	for want, change := range map[string]func(*node, *v1.Container){
 		`ErrImageNeverPull spec.containers{app} Container image "registry.test/app:1" is not present with pull policy of Never`: func(_ *node, c *v1.Container) { c.ImagePullPolicy = v1.PullNever },

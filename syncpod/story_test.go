@@ -22,7 +22,7 @@ import (
 )
 
 // The files in testdata are stories of one pod: each line of a block is a call of the Syncer or an event, and the answer is what the
-// runtime was asked to change, the recorded events, and the status. Each block has a node of its own. (*tale).tell explains the lines.
+// runtime was asked to change, the recorded events, and the status. Each block has its own node. (*tale).tell explains the lines.
 // With -rewrite the answers are written again.
 func TestStories(t *testing.T) {
 	datadriven.Walk(t, "testdata/stories", func(t *testing.T, path string) {

@@ -19,28 +19,28 @@ import (
 	"github.com/podsync/podsync/syncpod/resize"
 )
 
-// Result is the result of a SyncPod.
+// Result is what a SyncPod returns.
 type Result struct {
-	// Plan is the plan of the sync.
+	// Plan is the sync's plan.
 	Plan actions.Plan
 	// Terminal means that the pod has finished or is deleted: nothing was done, and the caller must
 	// call SyncTerminatingPod.
 	Terminal bool
-	// Failed are the errors that keep containers from running, in the order of the plan: failures
-	// of this call, and steps that wait after earlier ones.
+	// Failed are the errors that keep containers from running, in the plan's order: failures
+	// in this call, and steps that wait after earlier ones.
 	Failed []*StepError
-	// NextTry is the time of the next sync: when the first of Failed may be retried or must be
+	// NextTry is when the next sync is due: when the first of Failed may be retried or must be
 	// reported as backing off, or when the pod's volumes must be checked, whichever is first. Zero
 	// if none is needed.
 	NextTry time.Time
 }
 
-// SyncPod brings a pod one step closer to its definition, in the order of the package's documentation. status is the
-// pod's status in the runtime, read after the last SyncPod of the pod has returned. If it is nil, or was not read after
+// SyncPod brings a pod one step closer to its definition, in the order that the package's documentation gives. status is the
+// pod's status in the runtime, read after the pod's last SyncPod has returned. If it is nil, or was not read after
 // the last call that changed the runtime (PodStatus.ObservedAt), SyncPod reads it.
 //
 // The error joins all failures. Its methods RetryAt and Temporary determine when to call SyncPod again. A step that
-// waits for its back-off is not an error; Result.NextTry is the time of the next call. When ctx ends, all calls in
+// waits for its back-off is not an error; Result.NextTry says when to call again. When ctx ends, all calls in
 // flight end, too, and SyncPod returns; the next SyncPod continues from the state that the runtime reports.
 func (s *Syncer) SyncPod(ctx context.Context, pod *v1.Pod, status *runtime.PodStatus) (Result, error) {
 	if err := validate(pod); err != nil {
@@ -84,7 +84,7 @@ func (s *Syncer) SyncPod(ctx context.Context, pod *v1.Pod, status *runtime.PodSt
 		if again = inFlight.any(); again { // until a change needs another decision, or all has ended
 			done, again = s.await(ctx, d, done, inFlight)
 			s.conclude(ctx, d, &done)
-			p.memory.setChanged() // by a step of an earlier plan, perhaps
+			p.memory.setChanged() // by an earlier plan's step, perhaps
 			status = p.memory.newest()
 		}
 		err = joined(done.failed)
@@ -98,9 +98,9 @@ func (s *Syncer) SyncPod(ctx context.Context, pod *v1.Pod, status *runtime.PodSt
 	return d.result(&done), errors.Join(err, p.report.wait(ctx))
 }
 
-// openPod is a pod in one call of SyncPod.
+// openPod is a pod in one call to SyncPod.
 type openPod struct {
-	// pod is the pod with its allocated resources, and allocation the answer of the Allocations.
+	// pod is the pod with its allocated resources, and allocation the Allocations' answer.
 	pod        *v1.Pod
 	allocation resize.Answer
 	memory     *podMemory
@@ -115,21 +115,21 @@ type decision struct {
 	plan   actions.Plan
 }
 
-// outcome is the result of the steps of a plan so far.
+// outcome is what a plan's steps have led to so far.
 type outcome struct {
-	// failed are the errors that keep containers from running, in the order of the plan.
+	// failed are the errors that keep containers from running, in the plan's order.
 	failed []*StepError
 	// started are the containers that were started. handled means that the postStart handler of one has ended well.
 	started []string
 	handled bool
-	// unstopped are the containers that must not be started because an instance of theirs could not be stopped, or is being
+	// unstopped are the containers that must not be started because one of their instances could not be stopped, or is being
 	// stopped.
 	unstopped []string
 	// status is the status with the changes since: the new sandbox, and new resources.
 	status *runtime.PodStatus
 	// sandbox is the sandbox for new containers, nil if none can be started.
 	sandbox *inUse
-	// memoryInUse is why the memory limit of the whole pod was not lowered, nil if it was.
+	// memoryInUse is why the pod's own memory limit was not lowered, nil if it was.
 	memoryInUse *StepError
 	// resized are the instances that have received their allocation in this call.
 	resized []runtime.ContainerID
@@ -146,7 +146,7 @@ func (o *outcome) fail(e *StepError) {
 	}
 }
 
-// startsOver reports whether a plan stops the pod, or starts it over: no start of an earlier plan may be completed then.
+// startsOver reports whether a plan stops the pod, or starts it over: no start in an earlier plan may be completed then.
 func startsOver(p actions.Plan) bool { return p.KillPod || p.Sandbox.Create || len(p.Reset) > 0 }
 
 func validate(pod *v1.Pod) error {
@@ -156,13 +156,13 @@ func validate(pod *v1.Pod) error {
 	if pod.UID == "" {
 		return fmt.Errorf("syncpod: pod %s: metadata.uid is empty", podref.Name(pod))
 	}
-	if n := len(pod.UID); n > validation.LabelValueMaxLength { // it is the value of a label
+	if n := len(pod.UID); n > validation.LabelValueMaxLength { // it is a label's value
 		return fmt.Errorf("syncpod: pod %s: metadata.uid has %d characters, want at most %d", podref.Name(pod), n, validation.LabelValueMaxLength)
 	}
 	return nil
 }
 
-// open gets the memory of a pod and its allocation.
+// open gets a pod's memory and its allocation.
 func (s *Syncer) open(ctx context.Context, pod *v1.Pod) (*openPod, error) {
 	m := s.memoryOf(ctx, pod.UID)
 	m.noteRunOnce(pod)
@@ -192,7 +192,7 @@ func (s *Syncer) inspect(ctx context.Context, p *openPod, status *runtime.PodSta
 	return status, nil
 }
 
-// read reads the status of a pod.
+// read reads a pod's status.
 func (s *Syncer) read(ctx context.Context, pod types.UID, last *runtime.PodStatus) (*runtime.PodStatus, error) {
 	status, err := s.config.Parts.Statuses.PodStatus(ctx, pod, last)
 	if err == nil && status == nil {
@@ -253,7 +253,7 @@ func (s *Syncer) postStopExited(ctx context.Context, pod *v1.Pod, m *podMemory, 
 	}
 }
 
-// reportPod reports the status of a pod with these failures, and those before the starts that have succeeded.
+// reportPod reports a pod's status with these failures, and those before the starts that have succeeded.
 func (s *Syncer) reportPod(ctx context.Context, d *decision, done *outcome, failed []*StepError, started ...startedOver) {
 	conditions := resizeConditions(d, done, failed)
 	s.reportResize(d, conditions)
@@ -264,7 +264,7 @@ func (s *Syncer) reportPod(ctx context.Context, d *decision, done *outcome, fail
 	d.report.update(ctx, done.status, o)
 }
 
-// conclude records and reports the failures of the steps so far.
+// conclude records and reports the steps' failures so far.
 func (s *Syncer) conclude(ctx context.Context, d *decision, done *outcome) {
 	kept, started := done.unresolved(d.facts.failed)
 	d.memory.setFailed(slices.Concat(kept, done.failed))
@@ -315,7 +315,7 @@ func (s *Syncer) refresh(ctx context.Context, d *decision, outdated bool) (next 
 	return next
 }
 
-// result returns the result of a call whose last decision is d.
+// result returns the Result for a call whose last decision is d.
 func (d *decision) result(done *outcome) Result {
 	r := Result{Plan: d.plan, Terminal: d.plan.TerminatesPod(), Failed: done.failed, NextTry: done.nextRefresh}
 	if !r.Terminal {
@@ -328,7 +328,7 @@ func (d *decision) result(done *outcome) Result {
 	return r
 }
 
-// ProbesChanged notes that a result of a pod's probes has changed. A SyncPod or SyncTerminatingPod in flight reports the status
+// ProbesChanged notes that one of a pod's probe results has changed. A SyncPod or SyncTerminatingPod in flight reports the status
 // again, because it may take minutes. The next call decides by the results.
 func (s *Syncer) ProbesChanged(pod types.UID) {
 	if m := s.known.get(pod); m != nil {
@@ -338,7 +338,7 @@ func (s *Syncer) ProbesChanged(pod types.UID) {
 
 // Observe records a pod status that another component has read. It may be called at any time, also
 // while the pod is being synced: when the sync ends, the runtime may have lost the state in the status.
-// Statuses of unknown pods and nil are ignored. The status is not modified, and may be older
+// Statuses for unknown pods and nil are ignored. The status is not modified, and may be older
 // than others.
 func (s *Syncer) Observe(ctx context.Context, status *runtime.PodStatus) {
 	if status == nil {

@@ -39,7 +39,7 @@ type node struct {
 	agent
 }
 
-// agent is a Syncer with its connection. A restart of the agent replaces it.
+// agent is a Syncer with its connection. An agent restart replaces it.
 type agent struct {
 	*syncpod.Syncer
 	conn   *critest.Conn

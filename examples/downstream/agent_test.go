@@ -96,7 +96,7 @@ func TestImagePullFails(t *testing.T) {
 	})
 }
 
-// A restart of the runtime does not affect running pods.
+// A runtime restart does not affect running pods.
 func TestRuntimeRestarts(t *testing.T) {
 	onNode(t, func(t *testing.T, node *critest.Runtime, agent *Agent) {
 		must.Do(t, agent.Pods.Set(pod(serve)))

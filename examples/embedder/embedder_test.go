@@ -169,7 +169,7 @@ func TestKill(t *testing.T) {
 	}
 }
 
-// Task 8: changes of pods are reported, and a status that is newer than a time is read.
+// Task 8: pod changes are reported, and a status that is newer than a time is read.
 func TestRelist(t *testing.T) {
 	n, changes := newNode(t), make(chan types.UID, 100)
 	watcher, err := Relist(n.reader, func(uid types.UID, _ *runtime.PodStatus) { changes <- uid })

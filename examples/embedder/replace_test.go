@@ -115,7 +115,7 @@ func (r *ready) ProbeResults(pod types.UID) map[runtime.ContainerID]actions.Prob
 
 func (r *ready) Forget(types.UID) {}
 
-// reports has the last status of each pod.
+// reports has each pod's last status.
 type reports struct {
 	mu   sync.Mutex
 	last map[types.UID]v1.PodStatus
@@ -231,7 +231,7 @@ func TestReplace(t *testing.T) {
 	})
 }
 
-// mountsOf returns the paths on the node that are mounted into the containers of a pod.
+// mountsOf returns the paths on the node that are mounted into a pod's containers.
 func mountsOf(t *testing.T, client *cri.Client, uid string) (paths []string) {
 	t.Helper()
 	list, err := client.ListContainers(t.Context(), &runtimeapi.ListContainersRequest{

@@ -11,7 +11,7 @@ import (
 	"github.com/podsync/podsync/syncpod/status"
 )
 
-// Report writes the status of a pod into a database of one's own.
+// Report writes a pod's status into a database of one's own.
 func Report(ctx context.Context, r *reader.Reader, pod *v1.Pod, database map[types.UID]*v1.PodStatus) error {
 	observed, err := r.PodStatus(ctx, pod.UID, nil)
 	if err != nil {

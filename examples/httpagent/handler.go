@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// maxBody is the maximum size of a request: a little more than an API server accepts.
+// maxBody is a request's maximum size: a little more than an API server accepts.
 const maxBody = 4 << 20
 
 // A refusal is a client's error with its HTTP status.

@@ -27,7 +27,7 @@ import (
 	"github.com/podsync/podsync/syncpod/source"
 )
 
-// run is the complete code of an agent. The agent stores its state and the files of pods below root.
+// run is an agent's complete code. The agent stores its state and the files of pods below root.
 func run(ctx context.Context, endpoint, root string, inMemory bool) error {
 	client, err := cri.Dial(ctx, cri.Config{Endpoint: endpoint})
 	if err != nil {

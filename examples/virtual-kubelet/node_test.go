@@ -123,7 +123,7 @@ func (s *site) get(name string) *v1.Pod {
 	return pod
 }
 
-// mark requests the deletion of a pod, as the API server does: the node must then stop the pod and delete its object.
+// mark requests the pod's deletion, as the API server does: the node must then stop the pod and delete its object.
 func (s *site) mark(name string, grace int64) {
 	s.Helper()
 	pod := s.get(name).DeepCopy()

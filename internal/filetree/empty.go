@@ -20,9 +20,9 @@ const (
 	trash = ".removed"
 	// names is the number of names of a directory that are read at a time.
 	names = 256
-	// maxQueue is the maximum number of directories in trash that are queued in memory. Others are listed again.
+	// maxQueue limits the directories in trash that are queued in memory. Others are listed again.
 	maxQueue = 1024
-	// maxNested is the maximum number of nested directories that are emptied in place.
+	// maxNested limits the nested directories that are emptied in place.
 	maxNested = 32
 )
 

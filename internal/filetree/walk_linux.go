@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// maxOpen is the maximum number of directories that are open at a time.
+	// maxOpen limits the directories that are open at a time.
 	maxOpen = 32
 	// batch is the number of bytes in a directory that are read at a time.
 	batch = 16 << 10

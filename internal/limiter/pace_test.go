@@ -16,7 +16,7 @@ import (
 func never() bool  { return false }
 func always() bool { return true }
 
-// run begins pieces of work at the same time; each takes the duration took. It returns when each of them started, in
+// run begins pieces of work at the same time; each takes the duration took. It returns when each started, in
 // milliseconds.
 func run(t *testing.T, p *limiter.Limiter, took time.Duration, priorities ...limiter.Priority) []int {
 	t.Helper()

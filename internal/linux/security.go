@@ -57,7 +57,7 @@ func Groups(sc *v1.PodSecurityContext, extra []int64) []int64 {
 	return append(append(groups, sc.SupplementalGroups...), extra...)
 }
 
-// GroupsPolicy returns how the groups of the image are added. sc may be nil.
+// GroupsPolicy returns how the image's groups are added. sc may be nil.
 // An unknown policy is an error.
 func GroupsPolicy(sc *v1.PodSecurityContext) (runtimeapi.SupplementalGroupsPolicy, error) {
 	if sc == nil || sc.SupplementalGroupsPolicy == nil {

@@ -36,7 +36,7 @@ type Conn struct {
 	answering chan struct{}
 }
 
-// maxAnswers is the maximum number of pings that are answered at a time.
+// maxAnswers limits the pings that are answered at a time.
 const maxAnswers = 4
 
 // Client returns the end of a connection that opens streams.

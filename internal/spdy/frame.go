@@ -8,15 +8,15 @@ import (
 )
 
 const (
-	// maxPiece is the maximum size of data returned at a time.
+	// maxPiece is how much data is returned at a time at most.
 	maxPiece = 32 << 10
-	// maxData is the maximum size of data sent in a frame.
+	// maxData is how much data is sent in a frame at most.
 	maxData = 1 << 20
 	// maxControl is the maximum size of a frame that controls a stream or the connection.
 	maxControl = 64 << 10
 )
 
-// The types of control frames in SPDY 3 that are used here.
+// The SPDY 3 control frame types that are used here.
 const (
 	synStream = 1
 	synReply  = 2
@@ -25,25 +25,25 @@ const (
 	goAway    = 7
 )
 
-// flagFin marks the last frame of a stream from this end.
+// flagFin marks a stream's last frame from this end.
 const flagFin = 1
 
 // version is the version of SPDY 3.1's frames.
 const version = 3
 
-// cancelled is the status code of a reset stream.
+// cancelled is the status code for a reset stream.
 var cancelled = []byte{0, 0, 0, 5}
 
-// A frame has the head of a SPDY frame. A control frame of the connection has another number in place of the stream.
+// A frame has a SPDY frame's head. A connection's control frame has another number in place of the stream.
 type frame struct {
 	control bool
 	kind    uint16
 	stream  uint32
 	final   bool
-	size    int // of the rest of the frame
+	size    int // without the head
 }
 
-// readHead reads the head of a frame: up to the data, or up to the stream of a control frame.
+// readHead reads a frame's head: up to the data, or up to a control frame's stream.
 func readHead(r io.Reader) (f frame, err error) {
 	var head [8]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
@@ -65,7 +65,7 @@ func readHead(r io.Reader) (f frame, err error) {
 	return f, nil
 }
 
-// readBody reads the rest of a control frame and returns the part after the stream.
+// readBody reads a control frame's rest and returns the part after the stream.
 func readBody(r io.Reader, f *frame) ([]byte, error) {
 	body := make([]byte, f.size)
 	if _, err := io.ReadFull(r, body); err != nil {
@@ -86,7 +86,7 @@ func cut(err error) error {
 	return err
 }
 
-// appendHead appends the beginning of a frame of data.
+// appendHead appends the beginning of a data frame.
 func appendHead(b []byte, stream uint32, flags byte, size int) []byte {
 	b = binary.BigEndian.AppendUint32(b, stream)
 	return binary.BigEndian.AppendUint32(b, uint32(flags)<<24|uint32(size))

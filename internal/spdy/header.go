@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// maxHeaders is the maximum number of headers of a stream.
+	// maxHeaders limits a stream's headers.
 	maxHeaders = 64
 	// maxField is the maximum length of a header's name, and of its value.
 	maxField = 8 << 10

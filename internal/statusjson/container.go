@@ -2,7 +2,7 @@
 // names: fields may be added, and none may be renamed.
 //
 // Resources, users and networks have their names in the tags of package runtime. Containers and
-// sandboxes need types of their own here: a state is written as a word, a status with an unknown
+// sandboxes need their own types here: a state is written as a word, a status with an unknown
 // word is dropped, and an ID is written as two fields. Package runtime cannot have these names: the
 // oldest records contain its ContainerStatus under the names of its Go fields, with a number as the
 // state.

@@ -293,7 +293,7 @@ func (m *Manager) succeed(e *entry, step Step, s *source) {
 	}
 }
 
-// conditionOf returns the known result of a step. The caller holds the lock.
+// conditionOf returns a step's known result. The caller holds the lock.
 func (e *entry) conditionOf(key StepKey) Condition {
 	switch key.Action {
 	case Stage, Unstage:

@@ -85,7 +85,7 @@ func New(c Config) (*Manager, error) {
 	return m, nil
 }
 
-// restore reads an earlier agent's records. It leaves a record that cannot be read in place: the directory of the pod
+// restore reads an earlier agent's records. It leaves a record that cannot be read in place: the pod's directory
 // stays as long as something is mounted in it.
 func (m *Manager) restore() {
 	records, err := readRecords(m.layout)

@@ -61,7 +61,7 @@ type DesiredVolume struct {
 	Republish []types.UID
 }
 
-// An Action is the kind of a step.
+// An Action is a step's kind.
 type Action string
 
 // The actions. Wait means that the next action is blocked.

@@ -23,24 +23,24 @@ import (
 const (
 	// defaultFS is the file system that the agent makes on an empty device if the PersistentVolume names none.
 	defaultFS = "ext4"
-	// emptyStart is the number of bytes at the start of a device that must be zero before the agent makes a file system.
+	// emptyStart is how many bytes at a device's start must be zero before the agent makes a file system.
 	emptyStart = 1 << 20
 	// diskTimeout is how long a step waits for the programs that check, make or expand a file system.
 	diskTimeout = 30 * time.Minute
-	// exitDelay is how long a program's output is read after its end, if a child of it goes on.
+	// exitDelay is how long a program's output is read after its end, if a child goes on.
 	exitDelay = 2 * time.Second
-	// nothingFound is the exit code of blkid for a device without a file system, and errorsLeft the exit code of fsck for
+	// nothingFound is blkid's exit code for a device without a file system, and errorsLeft fsck's exit code for
 	// a file system that it could not repair.
 	nothingFound, errorsLeft = 2, 4
 )
 
-// extFS are the versions of one file system: a newer driver mounts an older version. commonFS are mounted without fsType.
+// extFS are one file system's versions: a newer driver mounts an older version. commonFS are mounted without fsType.
 var (
 	extFS    = map[string]bool{"ext2": true, "ext3": true, "ext4": true}
 	commonFS = map[string]bool{"ext2": true, "ext3": true, "ext4": true, "xfs": true, "btrfs": true, "vfat": true}
 )
 
-// fsName matches the name of a file system, which is part of a program's name.
+// fsName matches a file system's name, which is part of a program's name.
 var fsName = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,31}$`)
 
 // isDevice reports whether a path is a block device.
@@ -52,7 +52,7 @@ func isDevice(path string) (bool, error) {
 	return hasType(info.Mode(), v1.HostPathBlockDev), nil
 }
 
-// mountDevice mounts the file system of a block device.
+// mountDevice mounts a block device's file system.
 func mountDevice(ctx context.Context, s *source, path string) error {
 	ctx, cancel := context.WithTimeout(ctx, diskTimeout)
 	defer cancel()
@@ -81,7 +81,7 @@ func mountDevice(ctx context.Context, s *source, path string) error {
 	return err
 }
 
-// prepare makes a file system on an empty device, and repairs the file system of another one with fsck. It writes nothing
+// prepare makes a file system on an empty device, and repairs another one's file system with fsck. It writes nothing
 // to a read-only volume's device.
 func prepare(ctx context.Context, device, kind string, empty, readOnly bool) error {
 	switch {
@@ -95,7 +95,7 @@ func prepare(ctx context.Context, device, kind string, empty, readOnly bool) err
 	return repair(ctx, device)
 }
 
-// kindOf returns the type of the file system to mount: format, which is the type on the device, or the type to make if the
+// kindOf returns the file system type to mount: format, which is the type on the device, or the type to make if the
 // device is empty. Without fsType it accepts only common types: a container could otherwise write an image that attacks a
 // rarely tested file system driver of the kernel.
 func kindOf(fsType, format string) (string, error) {
@@ -113,7 +113,7 @@ func kindOf(fsType, format string) (string, error) {
 	return cmp.Or(fsType, format), nil
 }
 
-// formatOf returns the file system of a device, "" if blkid finds nothing on it. A partition table is an error.
+// formatOf returns a device's file system, "" if blkid finds nothing on it. A partition table is an error.
 func formatOf(ctx context.Context, device string) (string, error) {
 	text, err := run(ctx, "blkid", "-p", "-s", "TYPE", "-s", "PTTYPE", "-o", "export", device)
 	if exitCode(err) == nothingFound {
@@ -158,7 +158,7 @@ func makeFS(ctx context.Context, device, kind string) error {
 	return err
 }
 
-// repair repairs the file system of a device. It returns an error only if fsck found errors that it could not repair.
+// repair repairs a device's file system. It returns an error only if fsck found errors that it could not repair.
 func repair(ctx context.Context, device string) error {
 	if _, err := run(ctx, "fsck", "-a", device); exitCode(err) == errorsLeft {
 		return err
@@ -166,7 +166,7 @@ func repair(ctx context.Context, device string) error {
 	return ctx.Err()
 }
 
-// growFS expands the file system of a device that is mounted at path.
+// growFS expands the file system on a device that is mounted at path.
 func growFS(ctx context.Context, device, path string) error {
 	ctx, cancel := context.WithTimeout(ctx, diskTimeout)
 	defer cancel()

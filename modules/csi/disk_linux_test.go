@@ -328,7 +328,7 @@ func TestV13_ALinkThatMoves(t *testing.T) {
 	}
 }
 
-// The output of a program is a part of the error, up to 1 KiB.
+// A program's output is a part of the error, up to 1 KiB.
 func TestTheOutputOfProgramsIsBounded(t *testing.T) {
 	dir := needsMount(t)
 	device, _ := newDisk(t, dir)

@@ -64,7 +64,7 @@ func TestIdleVolumesCauseNoCalls(t *testing.T) {
 	}
 }
 
-// processorTime returns the processor time of this process.
+// processorTime returns this process's processor time.
 func processorTime(t *testing.T) time.Duration {
 	t.Helper()
 	var u syscall.Rusage

@@ -67,7 +67,7 @@ type entry struct {
 	// attached.
 	attached    bool
 	notAttached error
-	// waits has the blocked step of each pod.
+	// waits has each pod's blocked step.
 	waits map[types.UID]Step
 	// republish are the pods for which NodePublishVolume is due again, and republished is the time of its last call.
 	republish map[types.UID]bool
@@ -359,7 +359,7 @@ func (m *Manager) Locate(pod *v1.Pod, vol *v1.Volume, _ string) (podvolume.Locat
 	return podvolume.Location{Path: path, Device: s.Block, ReadOnly: readOnly, SELinuxRelabel: s.Plugin != hostPlugin && !readOnly}, err
 }
 
-// TearDown unmounts a pod's volumes. It returns nil once none of them can be mounted for the pod.
+// TearDown unmounts a pod's volumes. It returns nil once none can be mounted for the pod.
 func (m *Manager) TearDown(ctx context.Context, pod types.UID, _ string) error {
 	m.mu.Lock()
 	var entries []*entry

@@ -31,7 +31,7 @@ import (
 
 const driverName = "csi.example.com"
 
-// A node runs a Manager with a driver in memory. Each new agent gets the root directory of the agent before it.
+// A node runs a Manager with a driver in memory. Each new agent gets the agent's root directory before it.
 type node struct {
 	t       *testing.T
 	root    string
@@ -187,7 +187,7 @@ func TestADriverWithoutStage(t *testing.T) {
 	})
 }
 
-// The start of a pod takes no longer than the calls to the driver.
+// A pod's start takes no longer than the calls to the driver.
 func TestOnlyTheDriverIsWaitedFor(t *testing.T) {
 	bubble(t, csitest.Config{}, func(t *testing.T, n *node) {
 		n.start()

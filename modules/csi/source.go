@@ -28,12 +28,12 @@ type source struct {
 	// Plugin is one of the plugin names above. Name is the directory's name: the name of the PersistentVolume, or, for an
 	// ephemeral volume, the volume's name in the pod's spec.
 	Plugin, Name string
-	// Driver and Handle identify a volume of a CSI driver.
+	// Driver and Handle identify a CSI driver's volume.
 	Driver, Handle string `json:",omitempty"`
-	// Path is the path of a local volume or a hostPath.
+	// Path is for a local volume or a hostPath.
 	Path string           `json:",omitempty"`
 	Type *v1.HostPathType `json:",omitempty"`
-	// Ephemeral means an inline volume of the pod's spec.
+	// Ephemeral means an inline volume in the pod's spec.
 	Ephemeral bool `json:",omitempty"`
 	Block     bool `json:",omitempty"`
 	ReadOnly  bool `json:",omitempty"`
@@ -46,7 +46,7 @@ type source struct {
 	StageSecret, PublishSecret, ExpandSecret *v1.SecretReference `json:",omitempty"`
 	// Namespace and Claim name the claim, empty for an inline volume.
 	Namespace, Claim string `json:",omitempty"`
-	// Size is the capacity of the PersistentVolume if it is larger than the claim's.
+	// Size is the PersistentVolume's capacity if it is larger than the claim's.
 	Size int64 `json:",omitempty"`
 	// StagedAs is the name under which the volume is staged, if that is not Name.
 	StagedAs string `json:",omitempty"`
@@ -63,7 +63,7 @@ func (s *source) id() VolumeID {
 // exclusive reports whether only one pod may have the volume.
 func (s *source) exclusive() bool { return slices.Contains(s.AccessModes, v1.ReadWriteOncePod) }
 
-// check rejects names that could lead out of the directory of the pod or of the driver.
+// check rejects names that could lead out of the pod's or the driver's directory.
 func (s *source) check() error {
 	errs := []error{hostfs.Element("volume name", s.Name)}
 	if s.Plugin == csiPlugin {
@@ -77,7 +77,7 @@ func (s *source) check() error {
 	return errors.Join(errs...)
 }
 
-// maxHandle is the maximum length of a volumeHandle. CSI limits it to 128 bytes, with exceptions.
+// maxHandle is a volumeHandle's maximum length. CSI limits it to 128 bytes, with exceptions.
 const maxHandle = 1024
 
 // checkHostPath rejects a path that is relative or contains "..".
@@ -161,7 +161,7 @@ func ownedBy(pod *v1.Pod) func(ref ownerReference) bool {
 	return func(ref ownerReference) bool { return ref.UID == pod.UID && ref.Controller != nil && *ref.Controller }
 }
 
-// persistentSource returns the source of a PersistentVolume.
+// persistentSource returns a PersistentVolume's source.
 func persistentSource(pv *v1.PersistentVolume) (*source, error) {
 	s := &source{
 		Name: pv.Name, AccessModes: pv.Spec.AccessModes, MountOptions: pv.Spec.MountOptions,
@@ -185,7 +185,7 @@ func persistentSource(pv *v1.PersistentVolume) (*source, error) {
 	return s, nil
 }
 
-// growth returns the size to which the file system of a volume must be expanded, zero if it need not be expanded. The
+// growth returns the size to which a volume's file system must be expanded, zero if it need not be expanded. The
 // driver of a claim that requests no more than it has need not expand it: its PersistentVolume is not read. Other volumes
 // grow with their PersistentVolume.
 func (o *Objects) growth(ctx context.Context, s source) (int64, error) {
@@ -209,7 +209,7 @@ func (o *Objects) growth(ctx context.Context, s source) (int64, error) {
 	return s.Size, nil
 }
 
-// grow sets the size for an expansion if the volume is larger than the status of its claim says.
+// grow sets the size for an expansion if the volume is larger than its claim's status says.
 func (s *source) grow(pv *v1.PersistentVolume, claim *v1.PersistentVolumeClaim) {
 	has, known := claim.Status.Capacity[v1.ResourceStorage]
 	if size := pv.Spec.Capacity[v1.ResourceStorage]; known && size.Cmp(has) > 0 && !s.ReadOnly {

@@ -48,7 +48,7 @@ func (c carrier) Get(key string) string {
 	return ""
 }
 
-// Set sets the value of a key.
+// Set sets a key's value.
 func (c carrier) Set(key, value string) { metadata.MD(c).Set(key, value) }
 
 // Keys returns all keys.

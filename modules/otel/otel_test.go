@@ -36,7 +36,7 @@ import (
 
 const secret = "hush-hush"
 
-// parents records the trace context of each call to the runtime.
+// parents records each call's trace context to the runtime.
 type parents struct {
 	mu   sync.Mutex
 	told []string

@@ -204,7 +204,7 @@ func TestMetrics(t *testing.T) {
 	})
 }
 
-// Each terminated container counts once: also if it terminated between two statuses, and after a restart of the agent.
+// Each terminated container counts once: also if it terminated between two statuses, and after an agent restart.
 func TestTerminations(t *testing.T) {
 	ended := func(id string) v1.ContainerState {
 		return v1.ContainerState{Terminated: &v1.ContainerStateTerminated{ContainerID: id, ExitCode: 3, Reason: "Error"}}

@@ -86,7 +86,7 @@ func (s *Systemd) LimitSlice(ctx context.Context, at string, r cgroup.Resources)
 	return setProperties(ctx, conn, name, properties)
 }
 
-// RemoveSlice stops the slice of a cgroup; see [tree.Slices].
+// RemoveSlice stops a cgroup's slice; see [tree.Slices].
 func (s *Systemd) RemoveSlice(ctx context.Context, at string) error {
 	name, _, err := unitOf(at)
 	if err != nil {

@@ -37,7 +37,7 @@ type Systemd struct {
 	conn *units.Conn
 }
 
-// New returns a Systemd. It connects when it is first used, and again after a restart of the bus.
+// New returns a Systemd. It connects when it is first used, and again after a bus restart.
 func New(c Config) (*Systemd, error) {
 	switch {
 	case c.Version != 0 && c.Version != cgroup.V1 && c.Version != cgroup.V2:

@@ -149,7 +149,7 @@ func TestSliceErrors(t *testing.T) {
 	}
 }
 
-// After a restart of the bus, the next call connects again.
+// After a bus restart, the next call connects again.
 func TestBusRestarts(t *testing.T) {
 	b := newBus(t)
 	s := on(t, b, cgroup.V2)
@@ -299,7 +299,7 @@ func TestForgedResultOfAJobIsIgnored(t *testing.T) {
 	}
 }
 
-// After a restart of the bus DelayShutdown takes the lock again.
+// After a bus restart DelayShutdown takes the lock again.
 func TestLockOutlivesTheBus(t *testing.T) {
 	b := newBus(t)
 	b.delayMax = 60_000_000

@@ -11,7 +11,7 @@ import (
 // New returns a Client for any implementation with the two generated clients: a wrapper around a connection, or a runtime
 // in the same process, without gRPC. Its calls have the default Timeouts; [Timeouts.Client] returns a Client with others.
 //
-// An implementation without gRPC returns when the context of a call ends. Its errors may be any that [Classify] knows:
+// An implementation without gRPC returns when a call's context ends. Its errors may be any that [Classify] knows:
 // errors from package status, an *Error with a class, and those from package context. It returns errors.ErrUnsupported,
 // or the code Unimplemented, from calls that it does not have: an agent can do without GetContainerEvents, the calls for
 // statistics and RuntimeConfig, for example. Close does nothing. The runtime's name is unknown, so pass it on, for

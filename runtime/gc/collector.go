@@ -161,7 +161,7 @@ func (p *pass) remove(ctx context.Context, item string, of *runtime.PodStatus, c
 	if now := time.Now(); ctx.Err() == nil && !now.Before(known.due) {
 		known.pause = min(max(2*known.pause, firstPause), maxPause)
 		known.due = now.Add(known.pause)
-		if err := cri.Withhold(call()); err != nil { // it may repeat values of Secrets, as the memory of the pod may be gone
+		if err := cri.Withhold(call()); err != nil { // it may repeat values of Secrets, as the pod's memory may be gone
 			p.errs = append(p.errs, fmt.Errorf("gc: remove %s of pod %s/%s: %w", item, of.Namespace, of.Name, err))
 		}
 	}

@@ -399,7 +399,7 @@ func TestLogsOfFirstInstancesAreNotRead(t *testing.T) {
 	}
 }
 
-// The logs of a pod are removed after the pod, but not while the pod may return.
+// A pod's logs are removed after the pod, but not while the pod may return.
 func TestLogsOfARemovedPod(t *testing.T) {
 	root := t.TempDir()
 	write(t, root, "ns_p_u/app/0.log", "ns_p_v/app/0.log")

@@ -9,7 +9,7 @@ import (
 // MaxPath is the longest path that Linux accepts in one call, in bytes: PATH_MAX without the NUL.
 const MaxPath = 4096 - 1
 
-// MaxElements is the maximum number of elements in a relative path. Each lookup starts at the first
+// MaxElements limits the elements in a relative path. Each lookup starts at the first
 // element, so the cost grows with the square of the number.
 const MaxElements = 128
 

@@ -30,7 +30,7 @@ func over(t *testing.T, r *registry, dir string, c Settings) (*Manager, *strings
 	return newTestManagerWith(t, Config{Settings: c, Dir: dir, Log: logr.New(sink)}), &log
 }
 
-// G4: after a restart of the agent, only pods with valid credentials may use an image that an earlier agent has pulled.
+// G4: after an agent restart, only pods with valid credentials may use an image that an earlier agent has pulled.
 func TestG4_AccessOverARestart(t *testing.T) {
 	const name = "r.io/private:v1"
 	bob, eve := []v1.Secret{loginSecret("s", "r.io", "bob", "right")}, []v1.Secret{loginSecret("s", "r.io", "eve", "wrong")}

@@ -200,7 +200,7 @@ func TestG4_ARefusedPullIsForgotten(t *testing.T) {
 	})
 }
 
-// Authors of pods choose the names of images: failed pulls leave nothing in memory.
+// Authors of pods choose the image names: failed pulls leave nothing in memory.
 func TestFailedPullsDoNotAddUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newTestManager(t, Settings{Runtime: &registry{password: "right"}})

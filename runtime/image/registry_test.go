@@ -34,7 +34,7 @@ type registry struct {
 
 	mu       sync.Mutex
 	present  map[string]bool
-	aliases  map[string]string // further names of images
+	aliases  map[string]string // further image names
 	pulls    []string          // image and user, in the order they began
 	canceled int
 	running  int

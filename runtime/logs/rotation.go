@@ -8,7 +8,7 @@ type RotationPolicy struct {
 	// MaxSize is the size in bytes at which a log is rotated. A log may grow beyond it before the
 	// next check. Default 10 MiB.
 	MaxSize int64
-	// MaxFiles is the maximum number of files in one log: the file that the runtime writes to, and
+	// MaxFiles limits the files in one log: the file that the runtime writes to, and
 	// the rotated ones. At least 2. Default 5.
 	MaxFiles int
 }

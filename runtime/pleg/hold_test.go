@@ -334,7 +334,7 @@ func BenchmarkBareEvent(b *testing.B) {
 	}
 }
 
-// It is reported regardless of the state of the pod: an earlier inspection is
+// It is reported regardless of the pod's state: an earlier inspection is
 // in flight, another one is requested, or the pod has no address.
 func TestW6_ListIsReportedDespiteNewerEvents(t *testing.T) {
 	for _, tt := range []struct {

@@ -84,7 +84,7 @@ type watch struct {
 	words []word
 }
 
-// run runs a Watcher with events until the end of the test.
+// run runs a Watcher with events until the test's end.
 func (n *node) run(changes ...func(*Config)) *watch {
 	n.Helper()
 	w := &watch{n: n, began: time.Now()}

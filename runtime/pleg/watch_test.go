@@ -449,7 +449,7 @@ func TestFreshIsShared(t *testing.T) {
 	})
 }
 
-// After a restart of the agent, all pods are requested while the results of the first list are still being inspected: that
+// After an agent restart, all pods are requested while the results of the first list are still being inspected: that
 // list suffices, and the runtime need not list all its objects for each pod.
 func TestGetNewerThanOfAListedPodMakesNoList(t *testing.T) {
 	const pods = 40

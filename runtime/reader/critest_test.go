@@ -169,7 +169,7 @@ func TestF6_ListAndStatusDisagree(t *testing.T) {
 	})
 }
 
-// F8: after a restart of the runtime the same client reads again, and observes the effects of the restart.
+// F8: after a runtime restart the same client reads again, and observes the effects of the restart.
 func TestF8_ReadsOverARestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := testnode.New(t, critest.Config{}).Dial(cri.Config{})

@@ -9,7 +9,7 @@ import (
 	"github.com/podsync/podsync/runtime/reader"
 )
 
-// An answer of the runtime becomes a status that package actions decides on.
+// A runtime answer becomes a status that package actions decides on.
 func ExampleContainerStatus() {
 	status := reader.ContainerStatus(&runtimeapi.ContainerStatus{
 		Id:       "4f1d",

@@ -22,7 +22,7 @@ const (
 )
 
 // A finder maps keys to cgroups. A key is the ID of a sandbox or a container, or "pod" followed by
-// the UID of a pod. Copies share a map that is never modified.
+// a pod's UID. Copies share a map that is never modified.
 type finder struct {
 	known map[string]string // paths below the tree's root
 	// absent holds the keys that the last search did not find.

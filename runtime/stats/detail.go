@@ -164,7 +164,7 @@ func (f *files) pairs(name string) map[string]*uint64 {
 	return found
 }
 
-// maxDevices is the maximum number of disks that are reported for one cgroup.
+// maxDevices limits the disks that are reported for one cgroup.
 const maxDevices = 256
 
 // device returns the disk with a name, nil if there are too many.

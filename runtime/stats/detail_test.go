@@ -10,7 +10,7 @@ import (
 	"github.com/podsync/podsync/runtime/stats"
 )
 
-// withDetails adds the figures of cAdvisor to the cgroup of the container.
+// withDetails adds the figures of cAdvisor to the container's cgroup.
 func withDetails(l layout) fstest.MapFS {
 	tree := l.tree()
 	tree["sys/dev/block/8:0/uevent"] = file("MAJOR=8\nMINOR=0\nDEVNAME=sda\n")

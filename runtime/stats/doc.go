@@ -1,4 +1,4 @@
-// Package stats reads the resource usage of a node, its pods and its containers: CPU, memory, network and file
+// Package stats reads what a node, its pods and its containers use: CPU, memory, network and file
 // systems. A server imports it for /stats/summary, and an eviction manager for its measurements.
 //
 //	r, err := New(Config{Runtime: client})
@@ -6,17 +6,17 @@
 //
 // # Sources
 //
-// The node's figures come from /proc. Those of pods and containers come from the runtime, in one call for all of them
+// The node's figures come from /proc. Those for pods and containers come from the runtime, in one call for all of them
 // (ListPodSandboxStats, or ListContainerStats if that fails) that times out after 5 s. Figures that the runtime does not
-// report are read from the cgroups, version 1 or 2, which are found by the names that runtimes give them: the UID of a
-// pod, the ID of a container. For a pod without its own cgroup, the CPU time is the sum over its containers, removed ones
+// report are read from the cgroups, version 1 or 2, which are found by the names that runtimes give them: a pod's UID, a
+// container's ID. For a pod without its own cgroup, the CPU time is the sum over its containers, removed ones
 // included.
 //
 // # Meaning
 //
 // The figures have the same meaning as in a kubelet. The working set is the memory in use without the inactive part of the
 // page cache, and never below 0. Available memory is the limit minus the working set; it is not reported for a cgroup
-// without a limit. CPU time counts from when the container, the pod or the node started. The rate of CPU use is the runtime's.
+// without a limit. CPU time counts from when the container, the pod or the node started. The CPU rate is the runtime's.
 // If the runtime reports none, the rate is computed from an earlier reading that is between a second and two minutes old,
 // so the first reading has none.
 //
@@ -30,11 +30,11 @@
 //	reader.go   Config and Reader; read.go one reading
 //	lacking.go  figures that the runtime does not report
 //	runtime.go  figures that the runtime reports
-//	node.go     figures of the node, from /proc
-//	cgroup.go   figures of a cgroup; cgroup_find.go finds the cgroup of a pod or container
-//	detail.go   further figures of a cgroup, those of cAdvisor
+//	node.go     the node's figures, from /proc
+//	cgroup.go   a cgroup's figures; cgroup_find.go finds the cgroup for a pod or container
+//	detail.go   a cgroup's further figures, as in cAdvisor
 //	network.go  interfaces
-//	rate.go     the rate of CPU use; sum.go the CPU time of pods without a cgroup
-//	files.go    numbers in files of the kernel
-//	disk_linux.go, disk_other.go  usage of file systems
+//	rate.go     the CPU rate; sum.go the CPU time for pods without a cgroup
+//	files.go    numbers in the kernel's files
+//	disk_linux.go, disk_other.go  file system usage
 package stats

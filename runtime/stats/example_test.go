@@ -10,7 +10,7 @@ import (
 	"github.com/podsync/podsync/runtime/stats"
 )
 
-// This runtime reports no usage, so the Reader reads the cgroup of the pod.
+// This runtime reports no usage, so the Reader reads the pod's cgroup.
 func Example() {
 	node := fstest.MapFS{
 		"proc/stat":                          file("cpu 700 0 300 9000 0 0 0 0 0 0\nbtime 1790000000\n"),

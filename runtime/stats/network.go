@@ -22,7 +22,7 @@ func (f *files) nodeNetwork(now time.Time) *Network {
 	return newNetwork(now, f.interfaces("proc/1/net/dev", text, notOfNode))
 }
 
-// processNetwork reads the network namespace of a process.
+// processNetwork reads a process's network namespace.
 func (f *files) processNetwork(now time.Time, pid string) *Network {
 	name := "proc/" + pid + "/net/dev"
 	text, ok := f.read(name)

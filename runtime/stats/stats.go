@@ -8,30 +8,30 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// Stats is the resource usage of a node. A nil figure is unknown.
+// Stats is a node's resource usage. A nil figure is unknown.
 type Stats struct {
 	Node Node
 	// Pods are in the call's order.
 	Pods []Pod
 }
 
-// Node is the resource usage of the node as a whole.
+// Node is the node's resource usage as a whole.
 type Node struct {
 	// BootTime is when the node's kernel started, zero if unknown.
 	BootTime time.Time
 	CPU      *CPU
 	Memory   *Memory
 	Network  *Network
-	// FS is the file system of Config.Dir, ImageFS the one of the runtime's images, ContainerFS
-	// the one of the containers' writable layers.
+	// FS is Config.Dir's file system, ImageFS that for the runtime's images, ContainerFS
+	// that for the containers' writable layers.
 	FS, ImageFS, ContainerFS *FS
 	// Rlimit is nil after ReadCPUAndMemory.
 	Rlimit *Rlimit
-	// PodsMemory is the memory of the cgroup of all pods, nil if it is unknown. Only ReadNode sets it.
+	// PodsMemory is the memory in the cgroup for all pods, nil if it is unknown. Only ReadNode sets it.
 	PodsMemory *Memory
 }
 
-// Pod is the resource usage of a pod.
+// Pod is a pod's resource usage.
 type Pod struct {
 	Namespace, Name string
 	UID             types.UID
@@ -39,7 +39,7 @@ type Pod struct {
 	StartTime time.Time
 	CPU       *CPU
 	Memory    *Memory
-	// Processes is the number of processes and threads, nil if the runtime does not report it.
+	// Processes counts processes and threads, nil if the runtime does not report it.
 	Processes *uint64
 	// Network is nil for a pod on the node's network.
 	Network *Network
@@ -53,7 +53,7 @@ type Pod struct {
 	summed bool // CPU is the sum over the containers
 }
 
-// Container is the resource usage of one instance of a container.
+// Container is the resource usage of one container instance.
 type Container struct {
 	Name string
 	ID   runtime.ContainerID
@@ -61,21 +61,21 @@ type Container struct {
 	StartTime time.Time
 	CPU       *CPU
 	Memory    *Memory
-	// RootFS is the writable layer's usage, with the capacity of its file system.
+	// RootFS is the writable layer's usage, with its file system's capacity.
 	RootFS *FS
 }
 
-// CPU is CPU time. The JSON of this type and of those below follows the kubelet's stats API.
+// CPU is CPU time. The JSON for this type and those below follows the kubelet's stats API.
 type CPU struct {
 	// Time is when the figures were read.
 	Time time.Time `json:"time"`
-	// UsageNanoCores is the current rate of use: 1e9 is one CPU.
+	// UsageNanoCores is the current rate: 1e9 is one CPU.
 	UsageNanoCores *uint64 `json:"usageNanoCores,omitempty"`
 	// UsageCoreNanoSeconds is the CPU time used since the start, in nanoseconds.
 	UsageCoreNanoSeconds *uint64 `json:"usageCoreNanoSeconds,omitempty"`
 }
 
-// Rlimit is the number of processes and threads of the node, and the limit on it.
+// Rlimit is how many processes and threads the node has, and their limit.
 type Rlimit struct {
 	// Time is when the figures were read.
 	Time time.Time `json:"time"`
@@ -94,7 +94,7 @@ type Memory struct {
 	AvailableBytes *uint64 `json:"availableBytes,omitempty"`
 	// UsageBytes is all memory in use, page cache included.
 	UsageBytes *uint64 `json:"usageBytes,omitempty"`
-	// WorkingSetBytes is UsageBytes without the inactive part of the page cache.
+	// WorkingSetBytes is UsageBytes without the page cache's inactive part.
 	WorkingSetBytes *uint64 `json:"workingSetBytes,omitempty"`
 	// RSSBytes is anonymous memory.
 	RSSBytes *uint64 `json:"rssBytes,omitempty"`
@@ -103,7 +103,7 @@ type Memory struct {
 	MajorPageFaults *uint64 `json:"majorPageFaults,omitempty"`
 }
 
-// Network is the traffic of a network namespace since its creation.
+// Network is a network namespace's traffic since its creation.
 type Network struct {
 	// Time is when the figures were read.
 	Time time.Time `json:"time"`
@@ -127,7 +127,7 @@ type Interface struct {
 	TxDropped *uint64 `json:"-"`
 }
 
-// FS is the capacity of a file system, and how much of it the subject uses.
+// FS is a file system's capacity, and how much the subject uses.
 type FS struct {
 	// Time is when the figures were read.
 	Time           time.Time `json:"time"`

@@ -349,7 +349,7 @@ func TestPodIsNotSummedUpBeforeItIsLookedFor(t *testing.T) {
 	})
 }
 
-// However long the runtime takes, the figures of cgroups have the time at which they were read.
+// However long the runtime takes, the cgroup figures have the time at which they were read.
 func TestTimeIsTheTimeOfTheReading(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := reader(t, &statsRuntime{takes: 3 * time.Second}, layouts[0].tree())
@@ -439,7 +439,7 @@ func TestRuntimeIsAskedFirst(t *testing.T) {
 		t.Errorf("%s, want 5e9 and 2000 and 600", bare(t, p))
 	}
 
-	// A pod on the network of the node has none.
+	// A pod on the node's network has none.
 	host := pod()
 	host.Sandboxes[0].NetworkMode = runtime.NamespaceNode
 	for _, rt := range []*statsRuntime{{}, {pods: []*runtimeapi.PodSandboxStats{ofPod()}}} {

@@ -9,10 +9,10 @@ import (
 	"slices"
 )
 
-// maxMessage is the maximum size of a message, in bytes.
+// maxMessage is a message's maximum size, in bytes.
 const maxMessage = 1 << 20
 
-// The types of frames of RFC 6455 that this package supports.
+// The RFC 6455 frame types that this package supports.
 const (
 	opContinue = 0
 	opText     = 1
@@ -22,17 +22,17 @@ const (
 	opPong     = 10
 )
 
-// maxControl is the maximum size of a frame that controls the connection.
+// maxControl is how large a frame that controls the connection may be.
 const maxControl = 125
 
 // maxPiece is a chunk's size in which messages are read, in bytes.
 const maxPiece = 32 << 10
 
-// A frame is a part of a message, or a control frame of the connection. Its data has not been read yet.
+// A frame is a part of a message, or a control frame. Its data has not been read yet.
 type frame struct {
 	op    byte
 	final bool
-	// left is the number of bytes of the data that are not read yet, done the number of those that are.
+	// left counts the data bytes that are not read yet, done those that are.
 	left, done int
 	masked     bool
 	mask       [4]byte
@@ -40,7 +40,7 @@ type frame struct {
 
 func (f frame) controls() bool { return f.op >= opClose }
 
-// readFrame reads the head of a frame of at most the given size. Frames from a client must be
+// readFrame reads the head of a frame with at most the given size. Frames from a client must be
 // masked.
 func readFrame(r io.Reader, most int, masked bool) (frame, error) {
 	var head [2]byte
@@ -68,7 +68,7 @@ func readFrame(r io.Reader, most int, masked bool) (frame, error) {
 	return f, cut(err)
 }
 
-// read reads at most n bytes of the frame's data, and appends them to b.
+// read reads at most n bytes from the frame's data, and appends them to b.
 func (f *frame) read(r io.Reader, b []byte, n int) ([]byte, error) {
 	n = min(n, f.left)
 	begin := len(b)

@@ -96,7 +96,7 @@ func accept(key string) string {
 	return base64.StdEncoding.EncodeToString(sum[:])
 }
 
-// maxRefusal is the maximum number of bytes read of a refusing response.
+// maxRefusal limits the bytes read of a refusing response.
 const maxRefusal = 64 << 10
 
 // Dial sends a WebSocket request over a connection, and returns the WebSocket and the protocol that

@@ -58,7 +58,7 @@ type Config struct {
 
 // Runner creates, stops and removes sandboxes over CRI. Until Forget it remembers each pod's attempts, and which are
 // unresolved. An attempt is unresolved if the Runner has requested its sandbox but does not know the result. A Runner
-// keeps this in memory: after a restart of the agent the new one starts without it.
+// keeps this in memory: after an agent restart the new one starts without it.
 //
 // All methods may be called concurrently, but Create and Resolve only for different pods.
 type Runner struct {

@@ -46,7 +46,7 @@ func (e *nodeEvents) all() []string {
 }
 
 // An agent checks the disk of images every five minutes, and removes no image. The
-// disk does not exist, so that the test does not depend on the disk of this machine.
+// disk does not exist, so that the test does not depend on this machine's disk.
 func TestImagesAreCollected(t *testing.T) {
 	almostFull := image.GCPolicy{HighPercent: 99} // the disk is this machine's
 	for _, tt := range []struct {
@@ -150,7 +150,7 @@ func TestImageEvents(t *testing.T) {
 	}
 }
 
-// E2: a pass that hangs holds up no pod, and not the end of the agent.
+// E2: a pass that hangs holds up no pod, and not the agent's end.
 func TestE2_AHangingImageCollector(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		if _, err := n.Inject(faults.Fault{Match: faults.Match{Method: critest.ImageFsInfo}, Times: faults.Always, Hang: &faults.Gate{}}); err != nil {

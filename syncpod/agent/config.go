@@ -85,7 +85,7 @@ type Config struct {
 	EvictionPolicy eviction.Policy
 	// Stats measures the node and its pods for evictions. Default: Agent.Stats.
 	Stats stats.Source
-	// Evicted is called when the eviction of a pod begins. It must not block. Default: none.
+	// Evicted is called when the pod's eviction begins. It must not block. Default: none.
 	Evicted func(eviction.Eviction)
 
 	// NoOOMEvents turns events about the kernel's OOM kills off. By default the agent reads the

@@ -28,7 +28,7 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write the counts of TestCosts into testdata/costs.txt")
 
-// costs counts the work of an agent by its kind.
+// costs counts an agent's work by its kind.
 type costs struct {
 	podworkers.NopObserver
 	mu     sync.Mutex
@@ -80,7 +80,7 @@ func (c *costs) intercept(ctx context.Context, method string, req, reply any, cc
 	return err
 }
 
-// The work of an agent is that of testdata/costs.txt. A change that adds work edits the file, and its author sees what the
+// An agent's work is that of testdata/costs.txt. A change that adds work edits the file, and its author sees what the
 // change costs. The parts that measure this machine are off: eviction, and the garbage collection of images.
 func TestCosts(t *testing.T) {
 	var seen strings.Builder
@@ -178,7 +178,7 @@ func costsOf(t *testing.T, node *node, root string, pods int) string {
 	n.nextAgent(t, a)
 	n.set(t, n.pods[1:]...)
 	time.Sleep(time.Minute)
-	// How often the runtime is listed during a stop depends on the order in which goroutines see the end of the container.
+	// How often the runtime is listed during a stop depends on the order in which goroutines see the container's end.
 	n.counts.drop("ListContainers", "ListPodSandbox", "entries of lists")
 	n.report("one pod is removed")
 	return n.text.String()

@@ -19,7 +19,7 @@
 //	events of the kernel's OOM kills                  NoOOMEvents
 //
 // [Agent.Stats] reads the usage of the node and of pods, for package server. Each part is an internal
-// package of its own (prober, rotate, gc, images, pressure, oom). A program with parts of its own adds them to
+// package of its own (prober, rotate, gc, images, pressure, oom). A program with its own parts adds them to
 // Config.Parts. A program that wants none of these parts builds a loop.Loop.
 //
 // # When the node is under pressure

@@ -25,8 +25,8 @@ spec:
   - {name: app, image: registry.test/app:1}
 `
 
-// The agent keeps the pods of a folder of manifests running until ctx ends, with the defaults of a kubelet. It evicts no
-// pods, because the disk of this machine may be full.
+// The agent keeps the pods of a folder of manifests running until ctx ends, with a kubelet's defaults. It evicts no
+// pods, because this machine's disk may be full.
 func Example() {
 	dir, endpoint, done := exampleNode()
 	defer done()

@@ -16,7 +16,7 @@ import (
 	"github.com/podsync/podsync/syncpod/probe"
 )
 
-// Observers observe an agent, for metrics, traces or a history. Any of them may be nil.
+// Observers observe an agent, for metrics, traces or a history. Any may be nil.
 type Observers struct {
 	Sync    syncpod.Observer
 	Workers podworkers.Observer

@@ -19,7 +19,7 @@ import (
 	"github.com/podsync/podsync/syncpod/podref"
 )
 
-// maxLateKills is the maximum number of unknown containers whose kills are postponed. lateKillPauses are the
+// maxLateKills limits the unknown containers whose kills are postponed. lateKillPauses are the
 // pauses before the reporter searches for such a container again: a container may be killed before the agent
 // has seen it run.
 const maxLateKills = 16

@@ -128,7 +128,7 @@ func TestOOMBeforeTheContainerIsSeen(t *testing.T) {
 	})
 }
 
-// A container that may write to its cgroup creates cgroups with the name of another container. Without pod cgroups, its own
+// A container that may write to its cgroup creates cgroups with another container's name. Without pod cgroups, its own
 // name still comes first in the path, even if the agent has not seen the container yet.
 func TestOOMKillInACgroupThatNamesAnother(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {

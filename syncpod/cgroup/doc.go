@@ -9,7 +9,7 @@
 //
 // Pods with the API's defaults: a container with a limit and no request requests its limit. A nil pod in a list counts as none.
 // Nothing is modified, results share no memory with arguments, and all functions may be called concurrently. An error names
-// the field of the pod.
+// the pod's field.
 //
 // # The tree
 //

@@ -47,7 +47,7 @@ func (c *cache) failure(key cacheKey, now time.Time) error {
 	return nil
 }
 
-// note records whether a run has failed. A plugin that hangs would delay each start of a container by a minute otherwise.
+// note records whether a run has failed. A plugin that hangs would delay each container start by a minute otherwise.
 func (c *cache) note(key cacheKey, r *run, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

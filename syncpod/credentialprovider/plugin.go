@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// maxAuths is the maximum number of credentials in a plugin's output.
+// maxAuths limits the credentials in a plugin's output.
 const maxAuths = 1024
 
 // request is a CredentialProviderRequest.

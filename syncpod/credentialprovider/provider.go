@@ -239,7 +239,7 @@ func (p *Provider) credentials(ctx context.Context, plugin *providerConfig, acc 
 	}
 }
 
-// maxRuns is the maximum number of processes of one plugin at a time. Their memory counts against the agent's limit: with
+// maxRuns limits one plugin's processes at a time. Their memory counts against the agent's limit: with
 // one process for each pod of a node that starts, the kernel would kill the agent.
 const maxRuns = 8
 

@@ -28,7 +28,7 @@ type Allocation struct {
 	Devices []Device `json:"devices,omitempty"`
 	// Mounts are files and directories that the container needs for them.
 	Mounts []Mount `json:"mounts,omitempty"`
-	// Env are environment variables, by name. A variable in the spec of the container takes
+	// Env are environment variables, by name. A variable in the container's spec takes
 	// precedence.
 	Env map[string]string `json:"env,omitempty"`
 	// Annotations are passed to the runtime.

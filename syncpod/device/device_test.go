@@ -79,7 +79,7 @@ func allocate(t *testing.T, k *Keeper, container string) Allocation {
 	return given
 }
 
-// A container keeps its devices until its pod is removed, over restarts of the agent.
+// A container keeps its devices until its pod is removed, over agent restarts.
 func TestKeeper(t *testing.T) {
 	dir, a := filepath.Join(t.TempDir(), "devices"), &counting{}
 	k := keeper(t, dir, a)

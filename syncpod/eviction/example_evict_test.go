@@ -12,7 +12,7 @@ import (
 
 // Which pod is evicted on a node with 50Mi of available memory?
 func ExampleDecide() {
-	rules, err := eviction.ParsePolicy(eviction.Policy{}) // the defaults of a kubelet
+	rules, err := eviction.ParsePolicy(eviction.Policy{}) // a kubelet's defaults
 	if err != nil {
 		fmt.Println(err)
 		return

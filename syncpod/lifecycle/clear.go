@@ -14,28 +14,28 @@ import (
 	"github.com/podsync/podsync/syncpod/memory"
 )
 
-// PodMemory is a Memory of a whole pod.
+// PodMemory is a Memory for a whole pod.
 type PodMemory interface {
 	Memory
-	// Do calls f with the memory of the pod while no other call reads or changes it. The next Record persists the changes.
+	// Do calls f with the pod's memory while no other call reads or changes it. The next Record persists the changes.
 	Do(f func(*memory.Pod))
 }
 
 // A Clearing is what a plan stops and removes while the pod keeps running.
 type Clearing struct {
-	// Pod is the pod, Status its status of which the plan was made, and Plan the plan. Required.
+	// Pod is the pod, Status its status from which the plan was made, and Plan the plan. Required.
 	Pod    *v1.Pod
 	Status *runtime.PodStatus
 	Plan   actions.Plan
-	// Memory has the deadlines of stops and the marks of instances. Default: none, so a repeated stop begins anew.
+	// Memory has stop deadlines and the instances' marks. Default: none, so a repeated stop begins anew.
 	Memory PodMemory
-	// IPs are the addresses of the pod that the runtime reports, the primary first.
+	// IPs are the pod's addresses as the runtime reports them, the primary first.
 	IPs []string
-	// InFlight are instances that other calls of Clear are stopping, whose deadlines stay. Nil means none.
+	// InFlight are instances that other calls to Clear are stopping, whose deadlines stay. Nil means none.
 	InFlight []runtime.ContainerID
 }
 
-// Step is a step of a plan that stops or removes an instance.
+// Step is a plan's step that stops or removes an instance.
 type Step string
 
 // The steps.
@@ -45,20 +45,20 @@ const (
 	StepReset Step = "reset"
 )
 
-// Uncleared is an instance that could not be stopped or removed. A container of this name must not be started.
+// Uncleared is an instance that could not be stopped or removed. A container with this name must not be started.
 type Uncleared struct {
 	Container actions.ContainerRef
 	Step      Step
 	Err       error
 }
 
-// Error returns the error of the step.
+// Error returns the step's error.
 func (u *Uncleared) Error() string { return fmt.Sprintf("%s: %v", u.Step, u.Err) }
 
-// Unwrap returns the error of the step.
+// Unwrap returns the step's error.
 func (u *Uncleared) Unwrap() error { return u.Err }
 
-// removal is the stop or the removal of one instance.
+// removal stops or removes one instance.
 type removal struct {
 	ref     actions.ContainerRef
 	id      runtime.ContainerID
@@ -87,8 +87,8 @@ func removals(plan actions.Plan) (first, last []removal) {
 }
 
 // Clear stops and removes the instances that a plan names in Kill, Clear and Reset, all at once (kubernetes #102411), and
-// those that must come last when all others have succeeded. It returns the failures in the order of the plan. The deadline
-// of each stop is in the memory, so that a repeated stop does not begin its grace period again.
+// those that must come last when all others have succeeded. It returns the failures in the plan's order. Each stop's
+// deadline is in the memory, so that a repeated stop does not begin its grace period again.
 func (s *Stopper) Clear(ctx context.Context, c Clearing) (failed []*Uncleared) {
 	if c.Memory == nil {
 		c.Memory = new(ProcessMemory)
@@ -97,7 +97,7 @@ func (s *Stopper) Clear(ctx context.Context, c Clearing) (failed []*Uncleared) {
 		return nil
 	}
 	first, last := removals(c.Plan)
-	c.Memory.Do(func(p *memory.Pod) { // of stops that have failed and are no longer in the plan
+	c.Memory.Do(func(p *memory.Pod) { // for stops that have failed and are no longer in the plan
 		p.Kills.End(func(id string) bool {
 			return slices.ContainsFunc(slices.Concat(first, last), func(r removal) bool { return r.id.ID == id }) ||
 				slices.ContainsFunc(c.InFlight, func(other runtime.ContainerID) bool { return other.ID == id })

@@ -9,7 +9,7 @@ import (
 	"github.com/podsync/podsync/syncpod/lifecycle"
 )
 
-// A container that failed its liveness probe has the grace period of the probe, if that has one.
+// A container that failed its liveness probe has the probe's grace period, if that has one.
 func ExampleContainerGrace() {
 	pod, probe := int64(60), int64(5)
 	spec := &v1.Pod{}

@@ -27,7 +27,7 @@ import (
 )
 
 // rig implements the dependencies of a Stopper. It writes a transcript: each line has the seconds since the
-// beginning and an event. The IDs of containers are their names.
+// beginning and an event. The container IDs are their names.
 type rig struct {
 	*testing.T
 	Stopper

@@ -142,7 +142,7 @@ type ProcessMemory struct {
 	pod *memory.Pod
 }
 
-// Do calls f with the memory of the pod.
+// Do calls f with the pod's memory.
 func (m *ProcessMemory) Do(f func(*memory.Pod)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

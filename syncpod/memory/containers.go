@@ -13,12 +13,12 @@ import (
 	apistatus "github.com/podsync/podsync/syncpod/status"
 )
 
-// Container is the memory of one container in a pod, for all its instances.
+// Container is what is remembered about one container in a pod, for all its instances.
 type Container struct {
 	name string
 	// nextAttempt is the least number that the next instance may have.
 	nextAttempt uint32
-	// nameReserved counts the refusals of the next instance's name.
+	// nameReserved counts how often the next instance's name was refused.
 	nameReserved creation.Refusals
 	// logsScanned: the logs have been searched for attempts.
 	logsScanned bool
@@ -85,13 +85,13 @@ func (c *Containers) Used(name string, attempt uint32) {
 	known.nameReserved = 0
 }
 
-// NameReserved counts a refusal of a container's name, and reports whether there were
+// NameReserved counts that a container's name was refused, and reports whether there were
 // enough to give the attempt up.
 func (c *Containers) NameReserved(name string, enough int) bool {
 	return c.of(name).nameReserved.Count(enough)
 }
 
-// Scanned records the last attempt that the logs of a container show, if found is set.
+// Scanned records the last attempt that a container's logs show, if found is set.
 func (c *Containers) Scanned(name string, last uint32, found bool) {
 	known := c.of(name)
 	known.logsScanned = true
@@ -104,10 +104,10 @@ func (c *Containers) Scanned(name string, last uint32, found bool) {
 // LogsScanned reports whether Scanned was called for a container.
 func (c Containers) LogsScanned(name string) bool { return c.get(name).logsScanned }
 
-// EverStarted reports whether an instance of a container was, or may have been, started.
+// EverStarted reports whether a container instance was, or may have been, started.
 func (c Containers) EverStarted(name string) bool { return c.get(name).everStarted }
 
-// SetEverStarted notes whether an instance of a container was started, and reports
+// SetEverStarted notes whether a container instance was started, and reports
 // whether that is new.
 func (c *Containers) SetEverStarted(name string, is bool) (news bool) {
 	known := c.of(name)

@@ -65,7 +65,7 @@ func TestC2_Attempts(t *testing.T) {
 	}
 }
 
-// The logs of a container are scanned once, and a log shows that it was started.
+// A container's logs are scanned once, and a log shows that it was started.
 func TestScannedLogs(t *testing.T) {
 	for found, name := range map[bool]string{true: "a log", false: "no log"} {
 		var c Containers

@@ -24,7 +24,7 @@ type Crashes struct {
 	restored map[string]CrashBackOff
 }
 
-// crash is the exit of one instance of the container that key delays.
+// crash is the exit of one container instance that key delays.
 type crash struct {
 	id  runtime.ContainerID
 	at  time.Time

@@ -40,7 +40,7 @@ func (p *Pod) SetAsideCutStarts(status *runtime.PodStatus) *runtime.PodStatus {
 }
 
 // WithoutCutStarts returns a status without the instances whose start was aborted. Use it for a pod's last
-// report: the runtime's error about such an instance is not an exit of the container.
+// report: the runtime's error about such an instance is not a container exit.
 func (i Instances) WithoutCutStarts(status *runtime.PodStatus) *runtime.PodStatus {
 	if status == nil {
 		return nil

@@ -7,7 +7,7 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// Mark is something that has happened to an instance of a container.
+// Mark is something that has happened to a container instance.
 type Mark uint8
 
 // The marks.

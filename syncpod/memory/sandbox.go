@@ -33,7 +33,7 @@ func (s *Sandbox) BeginWait(id string) bool {
 	return began
 }
 
-// Waits reports whether the agent waits, or has waited, for the address of a sandbox.
+// Waits reports whether the agent waits, or has waited, for a sandbox's address.
 func (s *Sandbox) Waits(id string) bool { return s.unaddressed == id }
 
 // EndWait ends the wait for an address, and reports whether there was one for the

@@ -130,7 +130,7 @@ func (r Snapshot) marked(what Mark) (ids []string) {
 }
 
 // repeats reports whether a record has nothing new to store compared with an older one. A requested start that has
-// succeeded since need not be removed from the file: the status of the container shows the start.
+// succeeded since need not be removed from the file: the container's status shows the start.
 func (r Snapshot) repeats(old Snapshot) bool {
 	if !r.requestsMore(old) {
 		r.instances, old.instances = unmarked(r.instances, StartRequested), unmarked(old.instances, StartRequested)

@@ -162,7 +162,7 @@ func (s State) sets(pod *v1.Pod, container string, r request) []topology.Hint {
 	return sets
 }
 
-// groupFree reports whether a container may get memory from a set of nodes: none of them serves another group.
+// groupFree reports whether a container may get memory from a set of nodes: none serves another group.
 func (s State) groupFree(nodes topology.Mask) bool {
 	for i := range s.Nodes {
 		if n := &s.Nodes[i]; nodes.Has(n.ID) && n.Blocks > 0 && n.Group != nodes {
@@ -223,7 +223,7 @@ func (s State) Allocate(pod *v1.Pod, container *v1.Container, affinity topology.
 	return next, nil
 }
 
-// choose returns the nodes of a request. A node in a group gives no container memory alone: the container gets it from the group.
+// choose returns a request's nodes. A node in a group gives no container memory alone: the container gets it from the group.
 func (s State) choose(pod *v1.Pod, container string, r request, affinity topology.Hint) (topology.Mask, error) {
 	if affinity.Nodes != 0 && s.enough(affinity.Nodes, r) {
 		if s.groupFree(affinity.Nodes) {
@@ -289,7 +289,7 @@ func (s State) reuse(pod *v1.Pod, container string, by Block) {
 	}
 }
 
-// Started returns the State after the start of a container: the init containers before it have ended, and release the memory that no
+// Started returns the State after a container's start: the init containers before it have ended, and release the memory that no
 // other container reuses.
 func (s State) Started(pod *v1.Pod, container string) State {
 	if pod == nil || s.Pods[pod.UID] == nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/podsync/podsync/syncpod/topology"
 )
 
-// The policies of a kubelet's field memoryManagerPolicy.
+// The policies in a kubelet's field memoryManagerPolicy.
 const (
 	PolicyNone   = "None"
 	PolicyStatic = "Static"
@@ -23,28 +23,28 @@ const (
 type Config struct {
 	// Policy is one of the policies; empty means None.
 	Policy string
-	// Nodes are the NUMA nodes of the machine.
+	// Nodes are the machine's NUMA nodes.
 	Nodes []Node
 	// Reserved are the memory and the huge pages that the node keeps from pods: kubeReserved, systemReserved and the hard eviction
-	// threshold together. The reservations of Nodes must add up to it. Nil checks nothing.
+	// threshold together. The reservations on Nodes must add up to it. Nil checks nothing.
 	Reserved v1.ResourceList
 }
 
-// MaxNodes is the maximum number of NUMA nodes: a decision tries each set of them.
+// MaxNodes limits the NUMA nodes, because a decision tries each set.
 const MaxNodes = 16
 
 // A Node is a NUMA node. Amounts are in bytes.
 type Node struct {
 	ID int
-	// Memory is the size of the memory, with the huge pages in it.
+	// Memory is the memory's size, with the huge pages in it.
 	Memory uint64
-	// HugePages are the sizes of all huge pages, by resource name, such as hugepages-2Mi.
+	// HugePages are how much memory huge pages take, by resource name, such as hugepages-2Mi.
 	HugePages map[v1.ResourceName]uint64
 	// Reserved is the node's part of a kubelet's reservedMemory.
 	Reserved map[v1.ResourceName]uint64
 }
 
-// A State is the memory of a machine, and which container has which part of it. It is a value: methods return a new State, and share
+// A State is a machine's memory, and which container has which part. It is a value: methods return a new State, and share
 // with it what has not changed. The zero State is the policy None, which allocates nothing. Its JSON is stored in files.
 type State struct {
 	// Nodes are the NUMA nodes, sorted by ID.
@@ -53,13 +53,13 @@ type State struct {
 	Pods map[types.UID]map[string][]Block `json:"pods,omitempty"`
 }
 
-// A NodeState is a NUMA node, and how much of it is allocated.
+// A NodeState is a NUMA node, and how much is allocated.
 type NodeState struct {
 	ID int `json:"id"`
 	// Group are the NUMA nodes that allocate together with this one, and the node itself. A node in a group provides no memory to
-	// containers of other groups, nor to containers with memory from this node alone.
+	// containers in other groups, nor to containers with memory from this node alone.
 	Group topology.Mask `json:"group"`
-	// Blocks is the number of blocks from this node.
+	// Blocks counts the blocks from this node.
 	Blocks int `json:"blocks,omitempty"`
 	// Amounts are the memory and the huge pages.
 	Amounts map[v1.ResourceName]Amount `json:"amounts"`
@@ -71,7 +71,7 @@ type Amount struct {
 	Free        uint64 `json:"free"`
 }
 
-// A Block is a container's memory, or its huge pages of one size.
+// A Block is a container's memory, or its huge pages in one size.
 type Block struct {
 	// Nodes are the NUMA nodes that the container may use for it.
 	Nodes    topology.Mask   `json:"nodes"`
@@ -80,7 +80,7 @@ type Block struct {
 	Size uint64 `json:"size"`
 }
 
-// New returns the State of a machine without pods.
+// New returns the State for a machine without pods.
 func New(c Config) (State, error) {
 	switch c.Policy {
 	case "", PolicyNone:
@@ -120,7 +120,7 @@ func New(c Config) (State, error) {
 	return s, nil
 }
 
-// checkReserved returns an error unless memory is reserved, because a node without could give pods all of its memory.
+// checkReserved returns an error unless memory is reserved, because a node without could give pods all its memory.
 func (c Config) checkReserved(reserved map[v1.ResourceName]uint64) error {
 	if reserved[v1.ResourceMemory] == 0 {
 		return fmt.Errorf("reservedMemory: memoryManagerPolicy Static needs reserved memory on a NUMA node")
@@ -173,7 +173,7 @@ func isMemory(name v1.ResourceName) bool {
 	return name == v1.ResourceMemory || strings.HasPrefix(string(name), v1.ResourceHugePagesPrefix)
 }
 
-// Container returns the blocks of a container, sorted by resource. The caller must not modify them.
+// Container returns a container's blocks, sorted by resource. The caller must not modify them.
 func (s State) Container(uid types.UID, name string) []Block { return s.Pods[uid][name] }
 
 // Allocatable returns what pods can get from all NUMA nodes, allocated or not: a block for each node and resource.
@@ -201,7 +201,7 @@ func (s State) machine() (m topology.Mask) {
 	return m
 }
 
-// clone returns a copy whose nodes, and whose map of one pod, may be modified.
+// clone returns a copy whose nodes, and whose map for one pod, may be modified.
 func (s State) clone(uid types.UID) State {
 	s.Nodes = slices.Clone(s.Nodes)
 	for i := range s.Nodes {

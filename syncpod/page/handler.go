@@ -28,7 +28,7 @@ const (
 	restFactor = 20
 	// patience is the maximum wait of a request for its computation.
 	patience = 10 * time.Second
-	// maxRequests is the maximum number of requests at a time: each may hold an answer that was not read yet.
+	// maxRequests limits the requests at a time: each may hold an answer that was not read yet.
 	maxRequests = 16
 )
 

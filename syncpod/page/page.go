@@ -20,16 +20,16 @@ import (
 
 // Config configures a Page. A zero field means its default.
 type Config struct {
-	// NodeName is in the title of the page. Default: none.
+	// NodeName is in the page's title. Default: none.
 	NodeName string
-	// Timeline serves /timeline, the history of all pods, or of one with the query pod=NAMESPACE/NAME. A *timeline.Timeline
+	// Timeline serves /timeline, the history of all pods, or one with the query pod=NAMESPACE/NAME. A *timeline.Timeline
 	// implements it. Default: the page has no history.
 	Timeline http.Handler
 	// Metrics serves /metrics. Default: the path does not exist.
 	Metrics http.Handler
 }
 
-// A Page keeps the newest events of an agent's pods, and serves them with the state of the agent. Its methods may be called
+// A Page keeps the newest events of an agent's pods, and serves them with the agent's state. Its methods may be called
 // concurrently.
 type Page struct {
 	config Config
@@ -40,11 +40,11 @@ type Page struct {
 }
 
 const (
-	// maxEvents and maxPodEvents are the maximum numbers of events that a Page keeps, of all pods and of one.
+	// maxEvents and maxPodEvents limit the events that a Page keeps, for all pods and for one.
 	maxEvents, maxPodEvents = 2000, 25
-	// shownEvents is the maximum number of events in the list of all pods.
+	// shownEvents limits the events in the list for all pods.
 	shownEvents = 200
-	// maxMessage bounds the text of an event, in bytes.
+	// maxMessage bounds an event's text, in bytes.
 	maxMessage = 1 << 10
 )
 
@@ -64,7 +64,7 @@ type event struct {
 // New returns a Page without events.
 func New(c Config) *Page { return &Page{config: c} }
 
-// Observe makes an agent with this configuration report its events to the Page, and to the recorder of the configuration.
+// Observe makes an agent with this configuration report its events to the Page, and to the configuration's recorder.
 func (p *Page) Observe(c *agent.Config) {
 	if c == nil {
 		return
@@ -120,7 +120,7 @@ func (p *Page) record(object k8sruntime.Object, kind, reason, message string) {
 	}
 }
 
-// surplus returns the index of the event to drop after an event of a pod, -1 for none.
+// surplus returns the index of the event to drop after a pod's event, -1 for none.
 func (p *Page) surplus(uid types.UID) int {
 	first, count := -1, 0
 	for i, e := range p.events {
@@ -139,7 +139,7 @@ func (p *Page) surplus(uid types.UID) int {
 	return -1
 }
 
-// newest returns up to n events, the newest first: of all pods, or of one.
+// newest returns up to n events, the newest first: for all pods, or for one.
 func (p *Page) newest(n int, uid types.UID) []event {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -16,7 +16,7 @@ const (
 	writeTimeout  = 30 * time.Second
 	idleTimeout   = time.Minute
 	maxHeader     = 16 << 10
-	// maxConnections is the maximum number of connections.
+	// maxConnections limits the connections.
 	maxConnections = 64
 )
 

@@ -69,7 +69,7 @@ const (
 	fails   class = "fails"
 )
 
-// stateOf returns the state of the agent.
+// stateOf returns the agent's state.
 func (p *Page) stateOf(a Agent) state {
 	health := a.Health()
 	s := state{

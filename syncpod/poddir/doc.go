@@ -19,7 +19,7 @@
 //
 // All containers in a pod share one file. Before a container is created, the file is replaced if its content
 // would differ. A new file takes its place, so that no process reads half of it. Running containers keep their
-// file under a name of its own (a hard link), so that it counts as storage of the pod. A container does not get
+// file under its own name (a hard link), so that it counts as storage of the pod. A container does not get
 // the file if it mounts something at /etc/hosts itself, or if its pod has no address.
 //
 // # Safety

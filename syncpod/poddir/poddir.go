@@ -90,7 +90,7 @@ func New(c Config) (*Dirs, error) {
 }
 
 const (
-	// parallelRemovals is the maximum number of concurrent removals of directories, and of concurrent
+	// parallelRemovals limits the concurrent removals of directories, and the concurrent
 	// volume teardowns: each takes a thread of the process, and all pods on a node may stop at once.
 	parallelRemovals = 16
 	// removalTurn is how long one directory's removal may delay the others. tearDownTimeout limits one

@@ -10,7 +10,7 @@
 //   - [References] lists the ConfigMaps and Secrets that a pod refers to.
 //   - Package [github.com/podsync/podsync/syncpod/podspec/qos] determines the quality of service.
 //
-// Call them in this order: the identity of a pod depends on the manifest as written, independent of a
+// Call them in this order: a pod's identity depends on the manifest as written, independent of a
 // module version's defaults, and Validate expects the defaults.
 //
 // Everything is pure: no argument is modified, and results share no memory with arguments. No pod

@@ -9,7 +9,7 @@ import (
 // ValidateAdmitted returns the reasons why a node cannot run an admitted pod, or nil: invalid names
 // that would become parts of paths and labels, paths that must stay in a volume, and the errors of
 // [ValidateQuantities]. Only the server applies the rules of the API. They depend on its version,
-// and are looser for pods that an earlier version admitted, so a node with rules of its own would
+// and are looser for pods that an earlier version admitted, so a node with its own rules would
 // fail running pods.
 //
 // The pod must have its defaults; see [Default]. The error is like [Validate]'s.

@@ -11,7 +11,7 @@ const (
 	// maxContainers bounds the containers of all three lists.
 	maxContainers = 1024
 	maxVolumes    = 4096
-	// maxOfContainer is the maximum number of mounts, of devices and of ports of one container.
+	// maxOfContainer limits the mounts, the devices and the ports of one container.
 	maxOfContainer = 4096
 )
 

@@ -224,7 +224,7 @@ func TestChecksThatCannotBe(t *testing.T) {
 }
 
 // TestHealthRequest: the message that stands in for the request of a health service has the same
-// bytes as the generated code of the request.
+// bytes as the request's generated code.
 func TestHealthRequest(t *testing.T) {
 	for _, service := range []string{"", "up", strings.Repeat("é", 1000)} {
 		got, err := proto.Marshal(&healthRequest{Version: service})

@@ -89,7 +89,7 @@ type endless struct{}
 func (endless) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 
 // serveHeaders answers each connection with headers of 14 MiB, and nothing after them. It
-// keeps none of them in memory.
+// keeps none in memory.
 func serveHeaders(l net.Listener) {
 	for {
 		conn, err := l.Accept()

@@ -21,7 +21,7 @@ type Decision struct {
 	NoStatus   bool        `json:"noStatus,omitempty"`
 	Sandboxes  []Sandbox   `json:"sandboxes"`
 	Containers []Container `json:"containers"`
-	// Liveness and Startup are the results of probes by the ID of the container.
+	// Liveness and Startup are the probe results by the container's ID.
 	Liveness             map[string]string `json:"liveness,omitempty"`
 	Startup              map[string]string `json:"startup,omitempty"`
 	RestartAllContainers bool              `json:"restartAllContainers,omitempty"`

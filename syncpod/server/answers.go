@@ -15,7 +15,7 @@ const (
 	// answerPart is the chunks' size in which a response is buffered, in bytes. A chunk that was
 	// sent is freed immediately.
 	answerPart = 32 << 10
-	// maxEncoding is the maximum number of concurrent encodings.
+	// maxEncoding limits the concurrent encodings.
 	maxEncoding = 2
 	// answerTime is how long a caller may stop reading a buffered response.
 	answerTime = 15 * time.Second

@@ -195,7 +195,7 @@ func (l *limited) SetWriteDeadline(t time.Time) error {
 }
 
 // askForLog requests the log of a container on an unbuffered connection, and waits until the
-// connection reaches a state. It returns the deadline of the connection at that time.
+// connection reaches a state. It returns the connection's deadline at that time.
 func (n *node) askForLog(reads bool, want http.ConnState) time.Time {
 	n.Helper()
 	states, listener := make(chan http.ConnState, 10), pipes{make(chan net.Conn, 1), make(chan struct{})}
@@ -237,7 +237,7 @@ func TestEndOfALogThatIsNotRead(t *testing.T) {
 	n.askForLog(false, http.StateClosed)
 }
 
-// The deadline of the end of a log is not one of the next answer on the connection.
+// The deadline of a log's end is not one of the next answer on the connection.
 func TestNextAnswerAfterALogHasNoDeadline(t *testing.T) {
 	n := newNode(t, nil)
 	n.run("over", "echo bye; exit 0", isOver)

@@ -40,7 +40,7 @@ import (
 	"github.com/podsync/podsync/syncpod/timeline"
 )
 
-// canary is the value of a Secret. A program that fails with it repeats it in several forms.
+// canary is a Secret's value. A program that fails with it repeats it in several forms.
 const canary = "c4n4ry\"&\x1b\n5ecret"
 
 // forms are the parts of which no place may have one.
@@ -138,7 +138,7 @@ func canaryPlugin(t *testing.T, script func(dir string) string) syncpod.PullSecr
 	return must.Get(credentialprovider.New(credentialprovider.Config{File: filepath.Join(dir, "config"), BinDir: dir, Env: []string{"PATH=" + os.Getenv("PATH")}}))(t)
 }
 
-// The value of a Secret goes through each path that fails, and is found nowhere afterwards.
+// A Secret's value goes through each path that fails, and is found nowhere afterwards.
 func TestCanaryIsFoundNowhere(t *testing.T) {
 	exec := &v1.ExecAction{Command: []string{"check"}}
 	for name, tt := range map[string]struct {

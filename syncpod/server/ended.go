@@ -12,7 +12,7 @@ import (
 // errorPause is the pause after a pod could not be read.
 const errorPause = time.Second
 
-// ended returns a function that waits until an instance of a container has ended. It makes no call to the runtime: it
+// ended returns a function that waits until a container instance has ended. It makes no call to the runtime: it
 // waits for the agent's own inspections.
 func (s *Server) ended(uid types.UID, id runtime.ContainerID) func(context.Context) error {
 	return func(ctx context.Context) error {

@@ -50,7 +50,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	web := httptest.NewServer(s) // http.Server.ServeTLS, with the certificate of the node
+	web := httptest.NewServer(s) // http.Server.ServeTLS, with the node's certificate
 	defer web.Close()
 
 	for _, request := range []struct{ token, method, path string }{

@@ -93,14 +93,14 @@ func TestRefusalsOfTheRuntimeAreBounded(t *testing.T) {
 	}
 }
 
-// named is an Authenticator that takes the name of the user from a header.
+// named is an Authenticator that takes the user's name from a header.
 type named struct{ everybody }
 
 func (named) AuthenticateRequest(r *http.Request) (server.User, bool, error) {
 	return server.User{Name: r.Header.Get("User")}, true, nil
 }
 
-// A ledger is the lines of a log.
+// A ledger is a log's lines.
 type ledger struct {
 	mu    sync.Mutex
 	lines []string

@@ -80,7 +80,7 @@ func TestPagesOfOtherSitesAreRejected(t *testing.T) {
 }
 
 // A browser runs no script that a container has printed, or put into the node's logs, and includes no answer in a page of
-// another site. The page of the timeline has a policy of its own.
+// another site. The page of the timeline has its own policy.
 func TestBrowsersRunNothingThatAnswersRepeat(t *testing.T) {
 	dir := t.TempDir()
 	must.Do(t, os.WriteFile(filepath.Join(dir, "x.html"), []byte("<script>fetch('/run/default/web/app?cmd=a', {method: 'POST'})</script>"), 0o600))

@@ -46,7 +46,7 @@ func (s *Server) container(r *http.Request) (*loop.Pod, string, error) {
 	return pod, name, nil
 }
 
-// running returns the instance of the container that runs.
+// running returns the container instance that runs.
 func (s *Server) running(r *http.Request) (*runtime.ContainerStatus, error) {
 	pod, name, err := s.container(r)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/podsync/podsync/runtime/logs"
 )
 
-// logOptions parses the options of a log from a query. Malformed values return 400, well-formed but
+// logOptions parses a log's options from a query. Malformed values return 400, well-formed but
 // invalid ones 422.
 func logOptions(q url.Values) (*v1.PodLogOptions, error) {
 	o := &v1.PodLogOptions{Follow: isTrue(q, "follow"), Previous: isTrue(q, "previous"), Timestamps: isTrue(q, "timestamps")}

@@ -50,7 +50,7 @@ func (s *Server) table() []route {
 	}
 }
 
-// inContainer and inPod return an operation's paths, with and without the UID of the pod.
+// inContainer and inPod return an operation's paths, with and without the pod's UID.
 func inContainer(prefixes ...string) (patterns []string) {
 	for _, p := range prefixes {
 		patterns = append(patterns, p+"/{namespace}/{pod}/{container}", p+"/{namespace}/{pod}/{uid}/{container}")

@@ -62,7 +62,7 @@ func TestLogs(t *testing.T) {
 	n.want("POST", logs, 405, "Method Not Allowed")
 }
 
-// TestLogsOfInstances checks that the log of a container is the log of its last instance.
+// TestLogsOfInstances checks that a container's log is the log of its last instance.
 func TestLogsOfInstances(t *testing.T) {
 	n := newNode(t, nil)
 	n.run("over", "echo bye; exit 3", isOver)
@@ -110,7 +110,7 @@ func TestFollowOfAQuietLogBeginsAtOnce(t *testing.T) {
 	defer cancel()
 	req := must.Get(http.NewRequestWithContext(ctx, "GET", n.url+"/containerLogs/default/web/app?follow=true", nil))(t)
 	resp := must.Get(http.DefaultClient.Do(req))(t)
-	resp.Body.Close() // the caller has enough; the end of the test shows whether it ends
+	resp.Body.Close() // the caller has enough; the test's end shows whether it ends
 }
 
 func TestLogsThatCannotBeRead(t *testing.T) {

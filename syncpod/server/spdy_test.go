@@ -58,7 +58,7 @@ func (n *node) opening(path, protocol string) func() *websocket.Conn {
 	}
 }
 
-// process opens the streams of a process. The runtime is asked for streams of the given
+// process opens a process's streams. The runtime is asked for streams of the given
 // kinds, in this order: the first is stream 1, the next one stream 3.
 func (n *node) process(b *backend, path string, kinds ...string) (*websocket.Conn, *spdy.Conn, net.Conn) {
 	n.Helper()
@@ -152,7 +152,7 @@ func TestTranslatedProcessThatBreaks(t *testing.T) {
 	}
 }
 
-// TestTranslatedProcessEnds with its caller, and with the context of the request though the
+// TestTranslatedProcessEnds with its caller, and with the request's context though the
 // caller does not read.
 func TestTranslatedProcessEnds(t *testing.T) {
 	n, b := newNode(t, nil), newBackend(t, 0)
@@ -179,7 +179,7 @@ func TestTranslatedProcessEnds(t *testing.T) {
 	}
 }
 
-// TestRuntimeThatDoesNotTranslate checks that the error of the runtime is passed to the caller.
+// TestRuntimeThatDoesNotTranslate checks that the runtime's error is passed to the caller.
 func TestRuntimeThatDoesNotTranslate(t *testing.T) {
 	n := newNode(t, nil)
 	n.run("web", "sleep infinity", isRunning)

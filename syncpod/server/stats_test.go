@@ -231,7 +231,7 @@ func (o *odd) Cache() *runtime.Cache { return &o.cache }
 
 func (*odd) Explain(types.UID) string { return "" }
 
-// usageRuntime is a runtime that returns the usage of one pod.
+// usageRuntime is a runtime that returns one pod's usage.
 type usageRuntime struct {
 	runtimeapi.RuntimeServiceClient
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/podsync/podsync/syncpod/server"
 )
 
-// token is in the URL of a stream: a caller with the token may use the stream.
+// token is in a stream's URL: a caller with the token may use the stream.
 const token = "/exec/jR2fT9"
 
 // A backend is the streaming server of a runtime, for one stream at a time.

@@ -12,7 +12,7 @@ import (
 const (
 	// defaultStreamIdleTimeout is a kubelet's.
 	defaultStreamIdleTimeout = 4 * time.Hour
-	// maxStreams is the maximum number of open streams. All users behind an API server are one user
+	// maxStreams limits the open streams. All users behind an API server are one user
 	// here, so one namespace, and one pod, must leave some of that user's streams to others. One pod
 	// may have 100 commands and 200 followers at the same time.
 	maxStreams, maxStreamsOfUser, maxStreamsOfNamespace, maxStreamsOfPod = 512, 384, 352, 320

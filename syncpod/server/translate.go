@@ -72,7 +72,7 @@ type translation struct {
 	status   []byte          // how the process has ended
 }
 
-// open opens the requested streams of the process.
+// open opens the process's requested streams.
 func (t *translation) open(st streams) error {
 	defer time.AfterFunc(openTime, func() { t.runtime.Close() }).Stop()
 	for _, one := range []struct {

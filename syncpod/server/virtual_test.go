@@ -152,7 +152,7 @@ func TestExecEndToEnd(t *testing.T) {
 	})
 }
 
-// TestCallerStays: the connection of a caller that does not close it after the end of a process is closed.
+// TestCallerStays: the connection of a caller that does not close it after a process's end is closed.
 func TestCallerStays(t *testing.T) {
 	inBubble(t, func(t *testing.T, _ *critest.Runtime, dial func(string, ...string) *websocket.Conn) {
 		ws := dial("/exec/default/web/app?command=true&output=1", "v5.channel.k8s.io")

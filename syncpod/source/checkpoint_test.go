@@ -722,7 +722,7 @@ func TestCheckpointInRandomLives(t *testing.T) {
 		inBubble(t, func(t *testing.T, path string) {
 			r := rand.New(rand.NewPCG(seed, 1))
 			server := map[string]string{} // what should run, by name
-			last := map[string]string{}   // the pods of the source at the last checkpoint
+			last := map[string]string{}   // the source's pods at the last checkpoint
 			for range 6 {
 				l := live(t, path, nil)
 				speaks, took := false, map[string]bool{}

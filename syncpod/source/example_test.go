@@ -58,7 +58,7 @@ func ExampleFolder() {
 
 // An agent that runs its last pods if it starts without its server.
 func ExampleCheckpoint() {
-	server := source.NewPush() // the program pushes the pods of its server
+	server := source.NewPush() // the program pushes its server's pods
 	checkpoint, err := source.NewCheckpoint(source.CheckpointConfig{
 		Source: server,
 		Path:   "/var/lib/my-agent/checkpoint",

@@ -54,7 +54,7 @@ func kept(err error) bool {
 	return ok && e.Kept
 }
 
-// An error states whether the earlier version of its pod stays in effect.
+// An error states whether its pod's earlier version stays in effect.
 func TestFolderReportsKeptVersions(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The errors of a manifest are reported all at once, with their fields, and with the values unless they are secret.
+// A manifest's errors are reported all at once, with their fields, and with the values unless they are secret.
 // Warnings are separate.
 func TestManifestErrorsNameFields(t *testing.T) {
 	pod := func(spec string) string {

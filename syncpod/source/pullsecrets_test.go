@@ -14,7 +14,7 @@ import (
 	"github.com/podsync/podsync/syncpod/container/env"
 )
 
-// The pull secrets of a pod are the Secrets of its namespace in the folder, each once.
+// A pod's pull secrets are the Secrets of its namespace in the folder, each once.
 func TestFolderPullSecrets(t *testing.T) {
 	dir := t.TempDir()
 	text := "{apiVersion: v1, kind: Secret, metadata: {name: one}, stringData: {a: x}}\n---\n{apiVersion: v1, kind: Secret, metadata: {name: other, namespace: prod}}\n"

@@ -157,7 +157,7 @@ func FuzzCompute(f *testing.F) {
 	})
 }
 
-// history has the reported statuses of a pod.
+// history has a pod's reported statuses.
 type history struct {
 	*testing.T
 	last *v1.PodStatus
@@ -320,7 +320,7 @@ func (h *history) checkEndOf(k *v1.ContainerStatus, end *v1.ContainerStateTermin
 	h.ends[end.ContainerID] = end.ExitCode
 }
 
-// reported reports whether the last report has the exit of that instance. Exits that the last report no longer has are
+// reported reports whether the last report has that instance's exit. Exits that the last report no longer has are
 // forgotten.
 func (h *history) reported(id string) bool {
 	if h.last == nil {

@@ -129,7 +129,7 @@ func TestT1_EvictionDoesNotChangeHowAPodEnded(t *testing.T) {
 	}
 }
 
-// The exit code of a container was reported. Then its record is removed, its state becomes unknown, or the
+// A container's exit code was reported. Then its record is removed, its state becomes unknown, or the
 // runtime, after losing it, reports another exit code.
 func TestT2_ExitCodeOnceSeenIsKept(t *testing.T) {
 	other := exited("app", "a0", 0, 255)
@@ -178,7 +178,7 @@ func TestT2_LastStateOutlivesTheRecord(t *testing.T) {
 	}
 }
 
-// The exit of the container was not observed, so 137 is reported until the exit code is known.
+// The container's exit was not observed, so 137 is reported until the exit code is known.
 func TestT2_AGuessGivesWayToAnObservation(t *testing.T) {
 	in := apistatus.Input{Pod: pod(v1.RestartPolicyNever, "app"), Status: node(running("app", "a0", 0))}
 	next(&in)

@@ -216,7 +216,7 @@ func TestDevices(t *testing.T) {
 	}
 }
 
-// The allocated resources of a pod are the most that it requests at any time, with its overhead, or its pod-level
+// A pod's allocated resources are the most that it requests at any time, with its overhead, or its pod-level
 // requests (KEP-5419).
 func TestAllocatedResourcesOfThePod(t *testing.T) {
 	pod := podtest.Pod("web", podtest.InitContainer("init", podtest.Requests("cpu=3 memory=1Mi")),

@@ -102,7 +102,7 @@ func TestEvictedAndBlocked(t *testing.T) {
 	}
 }
 
-// The last status of a pod: observed facts about its containers count, and only unobserved exits are made up.
+// A pod's last status: observed facts about its containers count, and only unobserved exits are made up.
 func TestLastStatus(t *testing.T) {
 	for name, tc := range map[string]struct {
 		status *runtime.PodStatus
@@ -492,7 +492,7 @@ func TestT5_UnreadyContainerStaysUnready(t *testing.T) {
 	if s := next(&in).ContainerStatuses[0]; s.Ready || !*s.Started {
 		t.Errorf("ready %v, started %v after the startup probe", s.Ready, *s.Started)
 	}
-	in.Probes = nil // as after a restart of the agent
+	in.Probes = nil // as after an agent restart
 	if s := next(&in).ContainerStatuses[0]; s.Ready || !*s.Started {
 		t.Errorf("ready %v, started %v without results", s.Ready, *s.Started)
 	}

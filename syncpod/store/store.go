@@ -13,7 +13,7 @@ import (
 	"github.com/podsync/podsync/runtime"
 )
 
-// A Store persists the statuses of pods across restarts of the agent, so that a finished pod
+// A Store persists the statuses of pods across agent restarts, so that a finished pod
 // is not run again, even without an API server. Its methods may be called concurrently for
 // different pods.
 //

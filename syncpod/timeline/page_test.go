@@ -95,7 +95,7 @@ func TestPage(t *testing.T) {
 }
 
 // Names of containers and UIDs of pods are keys in the script, and may be those of members of an object: an object without
-// a prototype has none, so a container named "constructor" has a row of its own.
+// a prototype has none, so a container named "constructor" has its own row.
 func TestMapsOfTheScriptHaveNoPrototype(t *testing.T) {
 	for _, name := range []string{"at", "hidden", "opened"} {
 		if made := name + " = Object.create(null)"; !strings.Contains(pageScript, made) {

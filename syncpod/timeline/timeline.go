@@ -20,15 +20,14 @@ type Config struct {
 type Timeline struct {
 	config Config
 	began  time.Time
-	// maxEntries is the maximum number of all entries, about 200 bytes each. maxPodEntries is the maximum number of one
-	// pod's entries.
+	// maxEntries limits all entries, about 200 bytes each, and maxPodEntries those of one pod.
 	maxEntries, maxPodEntries int
 
 	mu      sync.Mutex
 	records map[types.UID]*record
 	// over are the finished pods, in the order in which they finished.
 	over []types.UID
-	// entries is the number of entries of all records.
+	// entries counts the entries in all records.
 	entries int
 }
 
@@ -45,9 +44,9 @@ type podHistory struct {
 	Phase string
 	// Finished: the pod has no work left.
 	Finished bool
-	// Restarts is the number of restarts of all containers, as reported last.
+	// Restarts counts all container restarts, as reported last.
 	Restarts int
-	// Dropped is the number of entries that were dropped because of the limits.
+	// Dropped counts the entries that the limits have dropped.
 	Dropped int
 	// Entries are in the order in which they began.
 	Entries []entry
@@ -65,25 +64,25 @@ type entry struct {
 	// End is zero if the entry is in progress.
 	End    time.Time
 	Failed bool
-	// Count is the number of consecutive repetitions, at least 1.
+	// Count is how often it happened in a row, at least 1.
 	Count int
 }
 
-// kind is the kind of an entry.
+// kind is an entry's kind.
 type kind string
 
 // The kinds. The first three are states: of a pod, or container, there is one at a time.
 const (
 	kindPhase   kind = "phase"   // of a pod, its end included
-	kindRun     kind = "run"     // an instance of a container
+	kindRun     kind = "run"     // a container instance
 	kindWait    kind = "wait"    // a container that does not run, with the reason that is reported
 	kindSandbox kind = "sandbox" // its creation
-	kindVolume  kind = "volume"  // the setup of a volume, or its failure
+	kindVolume  kind = "volume"  // a volume's setup, or its failure
 	kindPull    kind = "pull"    // a container has waited for an image
-	kindStart   kind = "start"   // creation and start of a container
+	kindStart   kind = "start"   // a container's creation and start
 	kindHook    kind = "hook"    // a handler
 	kindProbe   kind = "probe"   // a probe, for as long as it fails
-	kindStop    kind = "stop"    // the stop of a container
+	kindStop    kind = "stop"    // a container's stop
 	kindWork    kind = "work"    // work on the pod, for as long as it fails
 )
 

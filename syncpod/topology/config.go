@@ -21,7 +21,7 @@ const (
 
 // The scopes of a kubelet's field topologyManagerScope.
 const (
-	// ScopeContainer aligns the resources of each container.
+	// ScopeContainer aligns each container's resources.
 	ScopeContainer = "container"
 	// ScopePod aligns the resources of all containers in a pod with each other.
 	ScopePod = "pod"

@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// MaxNodes is the number of NUMA nodes that a [Mask] can hold.
+// MaxNodes is how many NUMA nodes a [Mask] can hold.
 const MaxNodes = 64
 
-// A Mask is a set of NUMA nodes: bit n is set if node n is in it. The operators of Go combine masks: a&b is the intersection, a|b the
+// A Mask is a set of NUMA nodes: bit n is set if node n is in it. Go's operators combine masks: a&b is the intersection, a|b the
 // union, and a&^b the difference.
 type Mask uint64
 
-// MaskOf returns the set of the given nodes. Each must be from 0 to 63.
+// MaskOf returns the set with the given nodes. Each must be from 0 to 63.
 func MaskOf(nodes ...int) (Mask, error) {
 	var m Mask
 	for _, n := range nodes {
@@ -30,7 +30,7 @@ func MaskOf(nodes ...int) (Mask, error) {
 // Has reports whether node n is in the set.
 func (m Mask) Has(n int) bool { return n >= 0 && n < MaxNodes && m>>n&1 == 1 }
 
-// Count returns the number of nodes.
+// Count returns how many nodes the mask has.
 func (m Mask) Count() int { return bits.OnesCount64(uint64(m)) }
 
 // Nodes yields the nodes in ascending order.
@@ -44,8 +44,8 @@ func (m Mask) Nodes() iter.Seq[int] {
 	}
 }
 
-// Subsets yields each non-empty subset: first those with one node, then those with two, and so on, and those of one size in ascending
-// order as numbers. A set of n nodes has 2^n - 1 of them.
+// Subsets yields each non-empty subset: first those with one node, then those with two, and so on, and those with one size in ascending
+// order as numbers. A set with n nodes has 2^n - 1.
 func (m Mask) Subsets() iter.Seq[Mask] {
 	return func(yield func(Mask) bool) {
 		n := m.Count()
@@ -57,12 +57,12 @@ func (m Mask) Subsets() iter.Seq[Mask] {
 	}
 }
 
-// subsets yields the subsets of one size. It reports whether the caller wants more.
+// subsets yields the subsets with one size. It reports whether the caller wants more.
 func (m Mask) subsets(size int, yield func(Mask) bool) bool {
 	if size == 0 {
 		return yield(0)
 	}
-	// The highest node of a subset decides first about its number.
+	// A subset's highest node decides first about its number.
 	for rest := m; rest != 0; rest &= rest - 1 {
 		highest := rest & -rest
 		below := m & (highest - 1)
@@ -76,8 +76,8 @@ func (m Mask) subsets(size int, yield func(Mask) bool) bool {
 	return true
 }
 
-// NarrowerThan reports whether m has fewer nodes than other, or as many and lower ones: of two sets of one size, the smaller number is
-// narrower. It is a kubelet's order of NUMA affinities.
+// NarrowerThan reports whether m has fewer nodes than other, or as many and lower ones: if two sets have one size, the smaller number is
+// narrower. A kubelet orders NUMA affinities so.
 func (m Mask) NarrowerThan(other Mask) bool {
 	if a, b := m.Count(), other.Count(); a != b {
 		return a < b

@@ -19,7 +19,7 @@ type Choice struct {
 }
 
 // Merge returns the best affinity that the hints of all providers allow. It is preferred if each resource has a preferred hint for the
-// same nodes. Otherwise it is a set of nodes that each resource has a hint for, if only as a part of the hint's nodes.
+// same nodes. Otherwise it is a set that each resource has a hint for, if only among the hint's nodes.
 func (p Policy) Merge(providers ...Hints) Choice {
 	if p.none() {
 		return Choice{Admitted: true}
@@ -45,7 +45,7 @@ type list struct {
 	hints    []Hint
 }
 
-// lists returns the hints for each resource. If no set of nodes can provide the resource, any node does, but is not preferred. The policy
+// lists returns the hints for each resource. If no nodes can provide the resource, any node does, but is not preferred. The policy
 // single-numa-node ignores all hints but preferred ones for one node.
 func (p Policy) lists(providers []Hints) []list {
 	var all []list
@@ -64,7 +64,7 @@ func (p Policy) lists(providers []Hints) []list {
 	return all
 }
 
-// preferred returns the sets of nodes that all resources prefer, or the first resource that prefers none of the sets of those before it.
+// preferred returns the sets that all resources prefer, or the first resource that prefers none of the sets before it.
 // A preferred hint without nodes accepts each set.
 func (p Policy) preferred(lists []list) (sets []Mask, unaligned v1.ResourceName) {
 	sets = []Mask{0} // any
@@ -104,10 +104,10 @@ func (p Policy) onMachine(sets []Mask) []Mask {
 	return sets
 }
 
-// dense is the number of bits up to which a table serves as a set of masks.
+// dense is up to how many bits a table serves as a set of masks.
 const dense = 16
 
-// common returns the sets of nodes that remain if one hint for each resource is chosen, and only their common nodes count.
+// common returns the sets that remain if one hint for each resource is chosen, and only their common nodes count.
 func (p Policy) common(lists []list) []Mask {
 	sets := []Mask{p.machine.Nodes}
 	for _, l := range lists {
@@ -172,7 +172,7 @@ func widest(lists []list) int {
 	return most
 }
 
-// best returns the best of some sets, which are not empty. Sets with the needed number of nodes are better than narrower ones, and these better
+// best returns the best of some sets, which are not empty. Sets with as many nodes as needed are better than narrower ones, and these better
 // than wider ones.
 func (p Policy) best(sets []Mask, needed int) Mask {
 	best := sets[0]
@@ -205,7 +205,7 @@ func (p Policy) closer(a, b Mask) bool {
 	return a.NarrowerThan(b)
 }
 
-// distance sums up the distances between all nodes of a set, also those of a node to itself.
+// distance sums up the distances between all nodes in a set, also from a node to itself.
 func (p Policy) distance(m Mask) (sum uint64) {
 	for a := range m.Nodes() {
 		for b := range m.Nodes() {

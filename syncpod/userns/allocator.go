@@ -28,7 +28,7 @@ type Config struct {
 	Runtime Runtime
 }
 
-// An Allocator gives each pod with a user namespace of its own a range of IDs. Its methods may be called concurrently.
+// An Allocator gives each pod with its own user namespace a range of IDs. Its methods may be called concurrently.
 type Allocator struct {
 	dir     directory
 	ids     IDs

@@ -6,7 +6,7 @@
 //
 // Package agent does so by default.
 //
-// The range of a pod is recorded in its directory, in the file and format of a kubelet: each can take over the pods of the
+// A pod's range is recorded in its directory, in the file and format of a kubelet: each can take over the pods of the
 // other. The range becomes free when the pod has been cleaned up.
 //
 // The files:

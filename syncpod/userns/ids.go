@@ -6,20 +6,20 @@ import (
 	"slices"
 )
 
-// Unit is the minimum number of IDs of a pod. IDs.PerPod is a multiple of it.
+// Unit is a pod's minimum number of IDs. IDs.PerPod must be a multiple of it.
 const Unit = 65536
 
-// allIDs is the number of user IDs, and of group IDs, that Linux has.
+// allIDs counts the user IDs, and the group IDs, that Linux has.
 const allIDs = 1 << 32
 
-// IDs is the range of user and group IDs of the node that pods may get. The zero value has all IDs except the first 65536.
+// IDs is the range of user and group IDs that pods may get. The zero value has all IDs except the first 65536.
 type IDs struct {
-	// PerPod is the number of IDs of each pod, a multiple of Unit. Default Unit.
+	// PerPod is how many IDs each pod gets, a multiple of Unit. Default Unit.
 	PerPod uint32
 	// First is the first ID, a multiple of PerPod, and at least PerPod, because no pod may get the IDs of the node's own
 	// users. Default PerPod.
 	First uint32
-	// Count is the number of IDs from First on, a multiple of PerPod. Default: all IDs from First on.
+	// Count is how many IDs pods may get from First on, a multiple of PerPod. Default: all IDs from First on.
 	Count uint32
 }
 
@@ -48,7 +48,7 @@ func (i IDs) Pods() (int, error) {
 	return int(i.Count / max(i.PerPod, 1)), err
 }
 
-// A span is a range of IDs of the node.
+// A span is a range of the node's IDs.
 type span struct{ first, length uint32 }
 
 func (s span) end() uint64 { return uint64(s.first) + uint64(s.length) }
@@ -57,8 +57,8 @@ func (s span) overlaps(other span) bool {
 	return uint64(s.first) < other.end() && uint64(other.first) < s.end()
 }
 
-// free returns the lowest range of IDs that overlaps no taken range, and whether there is one. Ranges that were taken under
-// an earlier configuration may have other sizes, and may be outside of the IDs.
+// free returns the lowest range that overlaps no taken range, and whether there is one. Ranges that were taken under
+// an earlier configuration may have other sizes, and may be outside the IDs.
 func (i IDs) free(taken []span) (found span, ok bool) {
 	order := make([]*span, len(taken)) // pointers, because a sort of structs adds 6 kB to a program
 	for n := range taken {

@@ -38,7 +38,7 @@ func (s span) record() record {
 	return record{UIDMappings: all, GIDMappings: all}
 }
 
-// span returns the range of a record. A range with IDs of the node's own users is an error.
+// span returns a record's range. A range with IDs of the node's own users is an error.
 func (r record) span() (span, error) {
 	if len(r.UIDMappings) != 1 || len(r.GIDMappings) != 1 || r.UIDMappings[0] != r.GIDMappings[0] || r.UIDMappings[0].ContainerID != 0 {
 		return span{}, errors.New("it does not have one mapping of user IDs from 0 on, and the same of group IDs")

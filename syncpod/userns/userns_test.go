@@ -54,7 +54,7 @@ func (a *Allocator) first(t *testing.T, uid string) uint32 {
 	return ns.Uids[0].HostId
 }
 
-// A pod keeps its range over a restart of the agent, no other pod gets it meanwhile, and after the pod it is free.
+// A pod keeps its range over an agent restart, no other pod gets it meanwhile, and after the pod it is free.
 func TestRangeOfAPod(t *testing.T) {
 	dir := t.TempDir()
 	a := allocator(t, dir, IDs{})
@@ -96,7 +96,7 @@ func TestRuntimeWithoutUserNamespaces(t *testing.T) {
 	}
 }
 
-// The format of the file is a kubelet's. If a file is damaged, contains IDs of the node's users, or has the range of another
+// The file's format is a kubelet's. If a file is damaged, contains IDs of the node's users, or has the range of another
 // pod, no further pod gets a range until the pod of the file is removed.
 func TestFiles(t *testing.T) {
 	dir := t.TempDir()

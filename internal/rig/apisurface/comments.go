@@ -9,7 +9,7 @@ import (
 )
 
 // Uncommented returns the exported names that a file declares without a comment.
-// A comment on a group of constants or variables counts for each of them.
+// A comment on a group of constants or variables counts for each.
 func Uncommented(f *ast.File) []string {
 	var names []string
 	for _, d := range f.Decls {

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// A printer writes the lines of one package. A line begins with the name that it is
+// A printer writes one package's lines. A line begins with the name that it is
 // about, as package.Name or package.Type.Member, where a package is its path below the
 // module.
 type printer struct {

@@ -15,7 +15,7 @@ import (
 // docLink matches a link to a name of the same package in a comment, such as [Config] or [Config.Root].
 var docLink = regexp.MustCompile(`(?:^|[\s("])\[\*?([A-Z]\w+)(?:\.([A-Z]\w*))?\](?:[\s.,;:)']|$)`)
 
-// exported returns the names that a file declares at package level, and for each of them its methods and fields.
+// exported returns the names that a file declares at package level, and for each its methods and fields.
 func exported(f *ast.File) map[string][]string {
 	names := map[string][]string{}
 	for _, d := range f.Decls {

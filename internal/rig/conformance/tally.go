@@ -28,7 +28,7 @@ type tally struct {
 	deviations             map[string]int
 }
 
-// printedDifferences is the maximum number of differences that a run prints.
+// printedDifferences limits the differences that a run prints.
 const printedDifferences = 10
 
 func (t *tally) add(o outcome, err error) error {

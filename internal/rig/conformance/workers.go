@@ -172,7 +172,7 @@ func (r *workersRun) step(id podworkers.StopID, do *record.WorkersDo, want *reco
 	return append(rows, r.comparePredicates(want)...), nil
 }
 
-// noTime is the time of every step: none passes in a record.
+// noTime is every step's time: none passes in a record.
 var noTime = time.Unix(1700000000, 0)
 
 func (r *workersRun) update(id podworkers.StopID, do *record.WorkersDo) error {

@@ -79,7 +79,7 @@ func (l *life) worked(w podworkers.Work, result podworkers.Outcome) {
 	l.synced = true
 }
 
-// notified records the grace period of a pod.
+// notified records a pod's grace period.
 func (l *life) notified(grace *int64) {
 	if grace == nil {
 		l.lengthened = l.lengthened || l.grace != 0

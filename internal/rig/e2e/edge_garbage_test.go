@@ -14,7 +14,7 @@ import (
 	images "github.com/podsync/podsync/runtime/image"
 )
 
-// careful is a runtime that only records the requested removals of images.
+// careful is a runtime that only records the requested image removals.
 type careful struct {
 	*cri.Client
 	removed map[string]bool // by ID

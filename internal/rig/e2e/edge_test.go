@@ -59,7 +59,7 @@ func (e *edge) config(uid string) *runtimeapi.PodSandboxConfig {
 	}
 }
 
-// sandbox creates a pod's sandbox and removes it at the end of the test. The first tries are cancelled after the given
+// sandbox creates a pod's sandbox and removes it at the test's end. The first tries are cancelled after the given
 // times.
 func (e *edge) sandbox(config *runtimeapi.PodSandboxConfig, cutOff ...time.Duration) run.Created {
 	e.t.Helper()

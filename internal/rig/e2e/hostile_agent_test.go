@@ -30,7 +30,7 @@ import (
 const (
 	// maxResident is the maximum resident memory of the agent, in kB.
 	maxResident = 64 << 10
-	// removedWithin is how long the removal of a pod may take. On a busy machine, containerd 2.4 refuses for up to a minute
+	// removedWithin is how long a pod's removal may take. On a busy machine, containerd 2.4 refuses for up to a minute
 	// to remove a container that it lists as exited ("cannot delete running task"), and the agent waits up to a minute more
 	// before it tries again.
 	removedWithin = 4 * time.Minute

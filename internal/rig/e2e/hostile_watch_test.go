@@ -34,7 +34,7 @@ const maxDelay = time.Second
 // consecutive starts must not be late. A single start may be late on a busy machine, because few are.
 type starts struct {
 	quiet, bare           time.Duration // how long the agent, and the runtime by itself, took before the attacks
-	ratio                 float64       // of that to the time of the runtime by itself, at least 1
+	ratio                 float64       // of that to the runtime's time by itself, at least 1
 	count, late, inARow   int
 	longest, worst, total time.Duration // the longest start, the longest delay, all delays
 }
@@ -169,7 +169,7 @@ func (s *siege) watchStarts(ctx context.Context) {
 	}
 }
 
-// snapshot returns the files of the node by path, with mode, owner and content. Logs of pods that have ended may exist,
+// snapshot returns the node's files by path, with mode, owner and content. Logs of pods that have ended may exist,
 // because they are collected later.
 func (s *siege) snapshot() map[string]string {
 	found := map[string]string{}

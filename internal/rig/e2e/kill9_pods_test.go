@@ -25,7 +25,7 @@ type kind struct {
 	// once are the containers that end by themselves and must not run again after that: by name, how
 	// often each is started.
 	once map[string]int
-	// phase is the pod's final phase, and exit the exit code of its container.
+	// phase is the pod's final phase, and exit its container's exit code.
 	phase string
 	exit  int
 	yaml  string
@@ -160,5 +160,5 @@ func (m *manifests) clear() error {
 	return nil
 }
 
-// mark begins the name that the processes of a pod have in common.
+// mark begins the name that a pod's processes have in common.
 func (m *manifests) mark(generation string) string { return "kill9/" + m.run + "/" + generation }

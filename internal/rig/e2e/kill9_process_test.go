@@ -35,7 +35,7 @@ type agentProcess struct {
 	args         []string
 	pid          int
 	ended        chan struct{}
-	// began is the size of the log before the process.
+	// began is the log's size before the process.
 	began int64
 	// killed means that the process must end.
 	killed *bool

@@ -151,7 +151,7 @@ func (w *watcher) look(ctx context.Context) error {
 	return nil
 }
 
-// exits returns the exits of containers.
+// exits returns the container exits.
 func (w *watcher) exits(ctx context.Context, listed []*runtimeapi.Container) (map[string]int, error) {
 	exits := map[string]int{}
 	for _, c := range listed {

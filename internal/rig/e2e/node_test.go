@@ -99,7 +99,7 @@ func newNode(t *testing.T, endpoint string) *node {
 	return n
 }
 
-// clear removes the pods that agents have left. None of them runs any more.
+// clear removes the pods that agents have left. None runs any more.
 func (n *node) clear() {
 	for _, s := range n.all() {
 		if _, err := n.runtime.StopPodSandbox(context.Background(), &runtimeapi.StopPodSandboxRequest{PodSandboxId: s.GetId()}); err != nil {
@@ -112,7 +112,7 @@ func (n *node) clear() {
 	unmountRoot(n.T, n.root)
 }
 
-// unmountRoot unmounts the root of an agent. The agent leaves it mounted, and its directory could not be removed.
+// unmountRoot unmounts an agent's root. The agent leaves it mounted, and its directory could not be removed.
 func unmountRoot(t *testing.T, root string) {
 	at, err := mounts.At(root)
 	if errors.Is(err, os.ErrNotExist) {

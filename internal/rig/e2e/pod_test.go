@@ -27,7 +27,7 @@ type pod struct {
 	name  string // in the agent's form
 }
 
-// pod writes the manifest of a pod. At the end of the test the manifest is removed, and no object of the pod may be
+// pod writes a pod's manifest. At the end of the test the manifest is removed, and no object of the pod may be
 // left.
 func (a *agent) pod(n *node, name, spec string) *pod {
 	n.Helper()
@@ -51,7 +51,7 @@ func (p *pod) change(spec string) {
 	p.write(p.file, manifest(p.name, spec))
 }
 
-// manifest returns the manifest of a pod; the agent appends the node's name to the pod's. The pod has a short grace period,
+// manifest returns a pod's manifest; the agent appends the node's name to the pod's. The pod has a short grace period,
 // unless its spec sets one.
 func manifest(name, spec string) string {
 	name = strings.TrimSuffix(name, "-"+nodeName)

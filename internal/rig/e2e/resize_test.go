@@ -239,7 +239,7 @@ func (r *resizer) wantKernel(pod *v1.Pod, container v1.ContainerStatus, request,
 	got := r.inKernel(dir("cpu", at), dir("memory", at))
 	want := [3]string{fmt.Sprint(request * 1024 / 1000), fmt.Sprint(limit * 100), fmt.Sprint(memory)}
 	if dir("cpu", at) == dir("memory", at) {
-		want[0], want[1] = got[0], fmt.Sprintf("%d 100000", limit*100) // the runtime has a formula of its own for weights
+		want[0], want[1] = got[0], fmt.Sprintf("%d 100000", limit*100) // the runtime has its own formula for weights
 	}
 	if got != want {
 		r.Errorf("%s has %v in the kernel, want %v", at, got, want)
@@ -330,7 +330,7 @@ func absent(path string) error {
 	return nil
 }
 
-// deferred makes a pod wait for the room that another pod uses, over a restart of the agent, until that pod is
+// deferred makes a pod wait for the room that another pod uses, over an agent restart, until that pod is
 // removed.
 func (r *resizer) deferred() {
 	r.Helper()

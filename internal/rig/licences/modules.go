@@ -95,7 +95,7 @@ func (m *Module) enter(top, dir string) {
 // documents are the licences of a module's documents, which are not linked.
 var documents = []string{"LICENSE.docs"}
 
-// read reads the licence files of the module.
+// read reads the module's licence files.
 func (m *Module) read() error {
 	slices.Sort(m.dirs)
 	var errs []error

@@ -109,7 +109,7 @@ func seen(labels map[string]string, of *runtimeapi.ContainerMetadata, state runt
 	}
 }
 
-// learn records the state of an instance. An exited one stays exited.
+// learn records an instance's state. An exited one stays exited.
 func (c *Checker) learn(id string, now container) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"github.com/podsync/podsync/actions"
 )
 
-// container is the known state of an instance.
+// container is an instance's known state.
 type container struct {
 	pod     types.UID
 	name    string

@@ -61,7 +61,7 @@ func (a *agent) run(ctx context.Context) (err error) {
 	}
 	a.loop, err = nodeagent.New(nodeagent.Config{
 		Client: a.client, Root: filepath.Join(a.Dir, "root"), Sources: []source.Source{a.pods},
-		NoEviction: true, NoImageGC: true, // the disk of this machine is not measured
+		NoEviction: true, NoImageGC: true, // this machine's disk is not measured
 		Sync: syncpod.Config{Sink: a.count, Node: syncpod.Node{LogsRoot: filepath.Join(a.Dir, "logs")}},
 	})
 	if err != nil {

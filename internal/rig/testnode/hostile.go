@@ -12,7 +12,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// Hostile changes the answers of a runtime at random, field by field, as an attacker
+// Hostile changes a runtime's answers at random, field by field, as an attacker
 // who controls the runtime could. It is safe for concurrent use.
 type Hostile struct {
 	mu     sync.Mutex

@@ -23,7 +23,7 @@ import (
 // Image is the image of the containers that a Node starts itself.
 const Image = "registry.test/app:1"
 
-// Name is how the runtime is called in the IDs of containers.
+// Name is how the runtime is called in the container IDs.
 const Name = "critest"
 
 // Node is a runtime in memory, reached as any runtime is. Its methods end the test if
@@ -37,7 +37,7 @@ type Node struct {
 	SandboxIDs map[string]string // of the last one of each pod, by UID
 }
 
-// New starts a node that ends with the test. It makes no call of the runtime, not even
+// New starts a node that ends with the test. It makes no runtime call, not even
 // Version.
 func New(t testing.TB, c critest.Config) *Node {
 	t.Helper()

@@ -114,7 +114,7 @@ func (a *authority) serve() string {
 	return s.URL
 }
 
-// kubeconfig writes a kubeconfig for a server. user has the fields of its user.
+// kubeconfig writes a kubeconfig for a server. user has its user's fields.
 func (a *authority) kubeconfig(name, url, user string) string {
 	path := filepath.Join(a.TempDir(), name)
 	text := fmt.Sprintf("apiVersion: v1\nkind: Config\ncurrent-context: c\nclusters: [{name: c, cluster: {server: %q, insecure-skip-tls-verify: true}}]\n"+
@@ -247,8 +247,8 @@ func TestRotation(t *testing.T) {
 }
 
 // After its certificate has expired, a node makes no requests: without a certificate the API server would treat it as an
-// anonymous user, which must not read the objects of the node. The error is not an API error, so that the caller does not
-// mistake it for an answer of the API server.
+// anonymous user, which must not read the node's objects. The error is not an API error, so that the caller does not
+// mistake it for an API server answer.
 func TestE5_NoRequestsWithoutACertificate(t *testing.T) {
 	a := newAuthority(t)
 	url := a.serve()

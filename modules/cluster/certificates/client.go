@@ -53,7 +53,7 @@ type Client struct {
 	// certificate with tls, which is nil if there is no manager.
 	dialer, heartbeats *connrotation.Dialer
 	tls                *tls.Config
-	// connect creates a client of the API server; tests replace it.
+	// connect creates an API server client; tests replace it.
 	connect func(*rest.Config) (kubernetes.Interface, error)
 }
 

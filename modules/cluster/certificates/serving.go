@@ -41,7 +41,7 @@ type ServingConfig struct {
 	Log logr.Logger
 }
 
-// A Serving renews the signed certificate of a node's server before it expires, and when the addresses of the node
+// A Serving renews the signed certificate of a node's server before it expires, and when the node's addresses
 // change.
 type Serving struct{ manager certificate.Manager }
 

@@ -1,4 +1,4 @@
-// Package clustertest gives tests of controllers, operators and schedulers a cluster whose pods really run: each node has
+// Package clustertest gives tests for controllers, operators and schedulers a cluster whose pods really run: each node has
 // podsync's agent, which decides as a kubelet does, and a container runtime in memory.
 //
 // By default everything is in memory, so that a test in a testing/synctest bubble runs in virtual time: an hour of
@@ -16,19 +16,19 @@
 //		})
 //	}
 //
-// With a Config.RESTConfig the nodes join the cluster of any API server, such as envtest, in real time.
+// With a Config.RESTConfig the nodes join any API server's cluster, such as envtest, in real time.
 //
 // # What runs
 //
-// A container runs the command language of package critest, or a program of Config.Programs. Any other command is a
+// A container runs package critest's command language, or a program in Config.Programs. Any other command is a
 // server, which runs until it is stopped and answers probes. Pods have addresses, logs, volumes, probes, hooks, init
 // containers, sidecars, restarts with back-off, and grace periods.
 //
 // # What does not
 //
 // The API server in memory is client-go's ObjectTracker with corrections. It validates and authorizes nothing, and sets
-// defaults only for pods, unless the functions of Config.Scheme set more. It has no admission: a pod gets a token only if
-// it declares a token volume itself. No controller of Kubernetes runs: a test must start the controllers of Jobs and
+// defaults only for pods, unless Config.Scheme's functions set more. It has no admission: a pod gets a token only if
+// it declares a token volume itself. No Kubernetes controller runs: a test must start the controllers for Jobs and
 // Deployments, and the garbage collector, itself. A small binder replaces the scheduler, and deletes the pods of nodes that no
 // longer exist after 40 s.
 //
@@ -67,25 +67,25 @@ import (
 
 // Config describes a cluster. The zero value is an API server in memory and one node, n1.
 type Config struct {
-	// Nodes is the number of nodes at the start: n1, n2 and so on. Default 1; -1 means none.
+	// Nodes is how many nodes there are at the start: n1, n2 and so on. Default 1; -1 means none.
 	Nodes int
 	// Programs are commands by name, for containers and exec. If neither a container nor its image has a command, it
 	// runs the program with its image's name.
 	Programs map[string]critest.Program
 	// Registry has the images that can be pulled. Default: every image, without delay.
 	Registry []critest.RemoteImage
-	// RESTConfig is the configuration of a client of the API server that the nodes join. It needs the permissions of all nodes.
+	// RESTConfig configures a client of the API server that the nodes join. It needs all nodes' permissions.
 	// Default: an API server in memory.
 	RESTConfig *rest.Config
-	// Scheme has the kinds that the API server in memory serves. Default: the kinds of client-go.
+	// Scheme has the kinds that the API server in memory serves. Default: client-go's kinds.
 	Scheme *runtime.Scheme
 	// NoBinder leaves pods without a node name unbound, for a test that runs a scheduler. Default: a binder binds them.
 	NoBinder bool
 }
 
-// A Cluster is a running cluster of a test. Its methods may be called concurrently.
+// A Cluster is a test's running cluster. Its methods may be called concurrently.
 type Cluster struct {
-	// APIServer controls the API server of nodes and controllers.
+	// APIServer controls the API server for nodes and controllers.
 	APIServer *APIServer
 
 	rest  *rest.Config
@@ -94,8 +94,8 @@ type Cluster struct {
 	pods  *podRecorder
 }
 
-// quiet removes client-go's error handlers: they space errors by the time of the last one in the whole process, so that
-// an informer in a bubble would sleep for years after an error outside of the bubble.
+// quiet removes client-go's error handlers: they space errors by the last one's time in the whole process, so that
+// an informer in a bubble would sleep for years after an error outside the bubble.
 var quiet = sync.OnceFunc(func() { utilruntime.ErrorHandlers = nil })
 
 // Start starts a cluster that ends with the test. In a testing/synctest bubble, call it with the bubble's T. It
@@ -188,10 +188,10 @@ func (c *Cluster) connect(t testing.TB, config Config) {
 	}
 }
 
-// Clientset returns a client of the API server, without a rate limit.
+// Clientset returns an API server client, without a rate limit.
 func (c *Cluster) Clientset() kubernetes.Interface { return c.kube }
 
-// RESTConfig returns the configuration of a client of the API server, for controller-runtime and dynamic clients.
+// RESTConfig configures a client of the API server, for controller-runtime and dynamic clients.
 func (c *Cluster) RESTConfig() *rest.Config { return rest.CopyConfig(c.rest) }
 
 // proxy answers pods/log through the pod's node.
@@ -222,7 +222,7 @@ func (c *Cluster) proxy(w http.ResponseWriter, r *http.Request) {
 	node.Serve(w, passed)
 }
 
-// An APIServer is the API server of a Cluster.
+// An APIServer is a Cluster's API server.
 type APIServer struct {
 	mu    sync.Mutex
 	gates []*gate.Gate

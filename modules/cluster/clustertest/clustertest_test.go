@@ -168,7 +168,7 @@ func TestBinder(t *testing.T) {
 	})
 }
 
-// A Job's container without a command runs the program with the name of its image.
+// A Job's container without a command runs the program with its image's name.
 func TestPrograms(t *testing.T) {
 	programs := map[string]critest.Program{"registry.test/worker:1": func(_ context.Context, c *critest.Command) int {
 		fmt.Fprintln(c.Stdout, "worked")

@@ -47,7 +47,7 @@ func TestDropIns(t *testing.T) {
 	}
 }
 
-// An invalid drop-in prevents the start of the node: it may contain a field that protects the node.
+// An invalid drop-in prevents the node's start: it may contain a field that protects the node.
 func TestWrongDropIns(t *testing.T) {
 	for want, text := range map[string]string{
 		`unknown field "maxPodz"`:     head + "maxPodz: 1\n",

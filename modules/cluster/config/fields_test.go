@@ -81,7 +81,7 @@ func TestNoProtectionIsMeaningless(t *testing.T) {
 	}
 }
 
-// Each refused field prevents the start of the node, each meaningless field gives a warning, and granted values give
+// Each refused field prevents the node's start, each meaningless field gives a warning, and granted values give
 // neither an error nor a warning.
 func TestTreatments(t *testing.T) {
 	values := map[string]string{

@@ -38,7 +38,7 @@ const (
 	lastCalm = 90 * time.Second
 )
 
-// The time that the parts may take to recover from a fault. A client of the API server detects a half-open connection
+// The time that the parts may take to recover from a fault. An API server client detects a half-open connection
 // after 45 s, and waits up to a minute before it watches again.
 const (
 	recovery      = 20 * time.Second
@@ -119,7 +119,7 @@ func (h *hostile) throughProxy() {
 type part struct {
 	name     string
 	recovery time.Duration
-	// kills means that the fault may interrupt starts of containers.
+	// kills means that the fault may interrupt container starts.
 	kills bool
 	// breaks injects the fault, and returns a function that ends it.
 	breaks func(h *hostile) (mend func())

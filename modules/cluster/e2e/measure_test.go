@@ -165,7 +165,7 @@ func (r *rig) resident(pid int) (float64, error) {
 	return 0, fmt.Errorf("process %d has no VmRSS", pid)
 }
 
-// audited returns the number of the node's requests in the audit log of the API server.
+// audited returns the number of the node's requests in the API server's audit log.
 func (r *rig) audited() (n int) {
 	r.Helper()
 	path := os.Getenv("PODSYNC_E2E_AUDIT")

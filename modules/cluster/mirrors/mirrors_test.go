@@ -31,7 +31,7 @@ type house struct {
 	*testing.T
 	*mirrors.Mirrors
 	kube *fake.Clientset
-	// deliver sets the static pods of the node.
+	// deliver sets the node's static pods.
 	deliver func(source.Snapshot)
 	// mu guards the fields below, which the Mirrors and a test share.
 	mu      sync.Mutex

@@ -29,7 +29,7 @@ func (s mirrored) Run(ctx context.Context, deliver func(source.Snapshot)) error 
 }
 
 // withoutReferences returns a snapshot without the pods that refer to objects of the API, and with
-// an error for each of them.
+// an error for each.
 func withoutReferences(s source.Snapshot) source.Snapshot {
 	all := s.Pods
 	s.Pods, s.Errors = nil, s.Errors[:len(s.Errors):len(s.Errors)]

@@ -17,7 +17,7 @@ import (
 // Version is the version that the Node reports: pods can expect the behaviour of a kubelet of this version.
 const Version = "v1.36.2+podsync"
 
-// maxImageNames is the maximum number of names of an image in a status.
+// maxImageNames limits the names of an image in a status.
 const maxImageNames = 5
 
 // describe writes the node's current state to the status of object.

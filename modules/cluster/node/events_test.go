@@ -19,7 +19,7 @@ import (
 	"github.com/podsync/podsync/syncpod/eviction"
 )
 
-// recorded records the events of a node, and sets the pressure conditions of the node.
+// recorded records the events of a node, and sets the node's pressure conditions.
 type recorded struct {
 	*testing.T
 	mu       sync.Mutex

@@ -8,7 +8,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// The status of the node has images as an API server accepts them, whatever the runtime lists.
+// The node's status has images as an API server accepts them, whatever the runtime lists.
 func TestImagesOfAnyShape(t *testing.T) {
 	list := []*runtimeapi.Image{nil, {RepoTags: []string{"a\x1b[2J", strings.Repeat("b", 1<<20)}, Size: math.MaxUint64}, {}}
 	got := largest(list, 2)

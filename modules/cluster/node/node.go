@@ -29,7 +29,7 @@ type Runtime interface {
 type Config struct {
 	// Kube is the API server. Required.
 	Kube kubernetes.Interface
-	// Heartbeats is a client of the API server that renews the lease and writes the status, so
+	// Heartbeats is an API server client that renews the lease and writes the status, so
 	// that no other request delays them. Default Kube.
 	Heartbeats kubernetes.Interface
 	// HeartbeatFailed is called when a heartbeat has failed, such as to close connections that
@@ -82,7 +82,7 @@ type Config struct {
 	ReportInterval time.Duration
 	// LeaseDuration is the lease's duration, which is renewed after a quarter of it. Default 40 s.
 	LeaseDuration time.Duration
-	// MaxImages is the maximum number of images in the status, the largest first; -1 means all.
+	// MaxImages limits the images in the status, the largest first; -1 means all.
 	// Default 50.
 	MaxImages *int
 	// Pressure returns the conditions MemoryPressure, DiskPressure and PIDPressure, as in an

@@ -292,7 +292,7 @@ func TestN1_ReadyWhileTheRuntimeRestarts(t *testing.T) {
 	}
 }
 
-// N1: a restart of the runtime that begins just before a call of Status, and takes 17 s, leaves the node ready: calls that fail
+// N1: a runtime restart that begins just before a call of Status, and takes 17 s, leaves the node ready: calls that fail
 // are repeated every 2 s, so that one succeeds before the last answer is too old.
 func TestN1_RestartBeforeACall(t *testing.T) {
 	onSite(t, nil, func(s *site) {

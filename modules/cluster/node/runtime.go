@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	// downAfter is how long the last response from the runtime stays valid. A restart of the runtime that takes less than
+	// downAfter is how long the last response from the runtime stays valid. A runtime restart that takes less than
 	// 20 s does not make the node unready: it begins up to statusInterval after that response.
 	downAfter = 30 * time.Second
 	// statusInterval is the longest pause between two calls to Status while the runtime is ready: an idle node makes few calls.

@@ -28,7 +28,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(clientlog.Run(m)) }
 
-// A shelf runs Objects, and has the pods of the node.
+// A shelf runs Objects, and has the node's pods.
 type shelf struct {
 	*testing.T
 	*objects.Objects

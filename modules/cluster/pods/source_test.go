@@ -191,7 +191,7 @@ func TestW8_PodThatIsNotValid(t *testing.T) {
 	})
 }
 
-// A Source lists and watches pods by the name of their node: a node may not read other pods.
+// A Source lists and watches pods by their node's name: a node may not read other pods.
 func TestOnlyPodsOfTheNodeAreAskedFor(t *testing.T) {
 	listen(t, nil, func(t *testing.T, h *heard) {
 		for _, action := range h.kube.Actions() {
@@ -405,7 +405,7 @@ func TestConfigNamesTheMissingField(t *testing.T) {
 	}
 }
 
-// Sources of several nodes share one watch of pods, and each delivers the pods of its node.
+// Sources of several nodes share one watch of pods, and each delivers its node's pods.
 func TestSharedWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		other := podOf("other", "2")

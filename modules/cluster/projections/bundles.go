@@ -24,31 +24,31 @@ import (
 )
 
 const (
-	// retryInterval is the interval of retries while the API server does not serve ClusterTrustBundles.
+	// retryInterval is the interval between retries while the API server does not serve ClusterTrustBundles.
 	retryInterval = 30 * time.Second
-	// syncWait is how long a pod waits for the first list of ClusterTrustBundles before its start is retried.
+	// syncWait is how long a pod waits for the first ClusterTrustBundle list before its start is retried.
 	syncWait = 10 * time.Second
-	// maxMerged is the maximum number of selections whose certificates are cached.
+	// maxMerged limits the selections whose certificates are cached.
 	maxMerged = 256
 )
 
-// bundles is the watch of all ClusterTrustBundles.
+// bundles watches all ClusterTrustBundles.
 type bundles struct {
 	store  cache.Store
 	synced <-chan struct{}
 	// cancel ends the watch.
 	cancel context.CancelFunc
-	// merged has the certificates of selections, until a bundle changes. Guarded by Projections' lock.
+	// merged has each selection's certificates, until a bundle changes. Guarded by Projections' lock.
 	merged map[string][]byte
 }
 
-// A bundle is a ClusterTrustBundle of any version.
+// A bundle is a ClusterTrustBundle in any version.
 type bundle struct {
 	metav1.ObjectMeta
 	signer, certificates string
 }
 
-// A version is a version of the API of ClusterTrustBundles.
+// A version is an API version for ClusterTrustBundles.
 type version struct {
 	list  func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error)
 	watch func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error)
@@ -114,7 +114,7 @@ func (p *Projections) trustBundle(ctx context.Context, s *v1.ClusterTrustBundleP
 	return text, nil
 }
 
-// A selection selects the ClusterTrustBundles of a source.
+// A selection selects a source's ClusterTrustBundles.
 type selection struct {
 	key     string
 	matches func(*bundle) bool
@@ -161,10 +161,10 @@ func (b *bundles) merge(matches func(*bundle) bool) (text []byte) {
 	return text
 }
 
-// certificateBlock is the type of the PEM block of a certificate.
+// certificateBlock is the PEM block type for certificates.
 const certificateBlock = "CERTIFICATE"
 
-// certificatesIn returns the certificates of a PEM text as DER, without other blocks.
+// certificatesIn returns the certificates in a PEM text as DER, without other blocks.
 func certificatesIn(text string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for block, rest := pem.Decode([]byte(text)); block != nil; block, rest = pem.Decode(rest) {
@@ -178,7 +178,7 @@ func certificatesIn(text string) iter.Seq[string] {
 // errStopped is the error after Run has returned.
 var errStopped = errors.New("the agent is stopping")
 
-// watched returns the watch of all bundles, and starts it at the first call.
+// watched returns the watch on all bundles, and starts it at the first call.
 func (p *Projections) watched(ctx context.Context) (*bundles, error) {
 	select {
 	case p.starting <- struct{}{}:

@@ -35,7 +35,7 @@ const (
 	minLife = 10 * time.Minute
 	// overdueAfter is how long a renewal may take before it is reported as an error.
 	overdueAfter = 10 * time.Minute
-	// maxMessage is the maximum number of bytes of a signer's message in an error.
+	// maxMessage limits the bytes of a signer's message in an error.
 	maxMessage = 1024
 )
 

@@ -66,7 +66,7 @@ func (b beta) served(ctx context.Context, o metav1.ListOptions) error {
 }
 
 // create sends the PKCS#10 request. API servers of Kubernetes 1.35 do not know it: they get the public key, and a
-// signature of the UID of the pod as the proof of possession.
+// signature of the pod's UID as the proof of possession.
 func (b beta) create(ctx context.Context, r *certificatesv1.PodCertificateRequest, key crypto.Signer) (string, error) {
 	s := &r.Spec
 	converted := &v1beta1.PodCertificateRequest{ObjectMeta: r.ObjectMeta, Spec: v1beta1.PodCertificateRequestSpec{

@@ -29,7 +29,7 @@ const (
 	refusedTTL = 10 * time.Second
 	// maxToken is the maximum length of a token, in bytes. Longer ones are not reviewed.
 	maxToken = 16 << 10
-	// maxChain is the maximum number of certificates that a client may present.
+	// maxChain limits the certificates that a client may present.
 	maxChain = 8
 )
 

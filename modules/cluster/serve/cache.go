@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// maxCached is the maximum number of cached results of each kind. The oldest is dropped first.
+// maxCached limits the cached results of each kind. The oldest is dropped first.
 const maxCached = 4096
 
 // resultCache caches results. Positive and negative ones are separate, so that a flood of rejections

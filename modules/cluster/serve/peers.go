@@ -13,28 +13,28 @@ import (
 )
 
 const (
-	// maxConnections bounds the connections of all peers, admitted ones included.
+	// maxConnections bounds all peers' connections, admitted ones included.
 	maxConnections = 2048
-	// strangerLife is the maximum lifetime of a connection without an admitted request.
+	// strangerLife is how long a connection may live without an admitted request.
 	strangerLife = 30 * time.Second
-	// strangerRequests is the maximum number of requests on such a connection.
+	// strangerRequests limits the requests on such a connection.
 	strangerRequests = 100
 	// answerTimeout limits the response to a request that is not admitted, and the time for which
-	// an admitted peer may read nothing of a response.
+	// an admitted peer may read no part of a response.
 	answerTimeout = 15 * time.Second
-	// admittedTTL is how long an admitted credential is exempt from the limits of strangers.
+	// admittedTTL is how long an admitted credential is exempt from limits on strangers.
 	admittedTTL = 5 * time.Minute
 	// maxRequestsOfUser and maxConnectionsOfUser limit an admitted user. All users of an API server
 	// count as one user here: it may have 384 streams, each with a connection, and 128 other
 	// requests.
 	maxRequestsOfUser, maxConnectionsOfUser = 512, 512
-	// bodyTimeout is the timeout of reading a request's body.
+	// bodyTimeout is the timeout for reading a request's body.
 	bodyTimeout = 15 * time.Second
 	// maxBody is the maximum size of a request's body, in bytes. No path needs one.
 	maxBody = 64 << 10
 )
 
-// A credential is the hash of a token or of a client certificate.
+// A credential is a hash: a token's or a client certificate's.
 type credential [sha256.Size]byte
 
 // peers are the connected peers. A peer without an admitted request on its connection is a
@@ -42,7 +42,7 @@ type credential [sha256.Size]byte
 type peers struct {
 	admitted *resultCache[credential, string] // the user's name
 
-	// clients returns the authorities of client certificates, nil for none.
+	// clients returns the authorities for client certificates, nil for none.
 	clients func() *x509.CertPool
 
 	mu        sync.Mutex
@@ -69,7 +69,7 @@ func newPeers(clients func() *x509.CertPool) *peers {
 	return a
 }
 
-// acquire adds one to the count of a user, and reports whether the limit allows it. The caller holds a lock.
+// acquire adds one to a user's count, and reports whether the limit allows it. The caller holds a lock.
 func acquire(held map[string]int, user string, most int) bool {
 	if held[user] >= most {
 		return false
@@ -78,7 +78,7 @@ func acquire(held map[string]int, user string, most int) bool {
 	return true
 }
 
-// release subtracts one from the count of a user. The caller holds a lock.
+// release subtracts one from a user's count. The caller holds a lock.
 func release(held map[string]int, user string) {
 	if held[user]--; held[user] == 0 {
 		delete(held, user)
@@ -91,7 +91,7 @@ type peer struct {
 	all     *peers
 	address netip.Prefix
 	life    *time.Timer // closes a stranger's connection
-	waiting int         // its requests that count against the limits of strangers; guarded by the lock of all
+	waiting int         // its requests that count against the limits on strangers; guarded by the lock of all
 	once    sync.Once   // guards Close
 
 	verify   sync.Once
@@ -99,12 +99,12 @@ type peer struct {
 
 	mu       sync.Mutex
 	known    bool
-	user     string // of the first request that was admitted
+	user     string // who made the first request that was admitted
 	closed   bool
 	requests int
 }
 
-// A peerListener accepts connections, and closes connections of strangers that exceed a limit.
+// A peerListener accepts connections, and closes connections from strangers that exceed a limit.
 type peerListener struct {
 	net.Listener
 	all *peers
@@ -168,7 +168,7 @@ func (p *peer) Close() error {
 	return p.Conn.Close()
 }
 
-// admit assigns the connection to a user, and exempts it from the limits of strangers. It reports whether
+// admit assigns the connection to a user, and exempts it from the limits on strangers. It reports whether
 // the user may have one more connection.
 func (p *peer) admit(user string) bool {
 	p.mu.Lock()
@@ -188,7 +188,7 @@ func (p *peer) admit(user string) bool {
 }
 
 // countRequest counts a request. It returns the connection's user, none for a stranger, and whether a
-// stranger has exceeded the number of requests.
+// stranger has made too many requests.
 func (p *peer) countRequest() (user string, known, tooOften bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -196,7 +196,7 @@ func (p *peer) countRequest() (user string, known, tooOften bool) {
 	return p.user, p.known, !p.known && p.requests > strangerRequests
 }
 
-// peerKey is the context key of a connection's peer, requestKey the key of a peerRequest.
+// peerKey is the context key of a connection's peer, requestKey that of a peerRequest.
 type peerKey struct{}
 type requestKey struct{}
 
@@ -259,7 +259,7 @@ func (v *peerRequest) count(user string) bool {
 	return v.counted
 }
 
-// leaveStrangers removes a request from the requests of strangers.
+// leaveStrangers removes a request from the strangers' requests.
 func (v *peerRequest) leaveStrangers() {
 	v.peer.all.mu.Lock()
 	defer v.peer.all.mu.Unlock()
@@ -290,7 +290,7 @@ func (a *peers) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p, ok := r.Context().Value(peerKey{}).(*peer)
 		if !ok {
-			panic(http.ErrAbortHandler) // no connection of the listener
+			panic(http.ErrAbortHandler) // no connection from the listener
 		}
 		ctx, cancel := context.WithCancel(r.Context())
 		v := &peerRequest{peer: p, writer: newWriter(w), cancel: cancel}
@@ -324,7 +324,7 @@ func refuse(w http.ResponseWriter) {
 
 // answerStranger serves a request within a time limit, and returns when the response is sent. Once
 // the request is admitted, the limit no longer applies. A request with a verified certificate counts
-// against the certificate's user limit, so that the burst of an API server does not compete with
+// against the certificate's user limit, so that an API server's burst does not compete with
 // strangers.
 func (a *peers) answerStranger(v *peerRequest, r *http.Request, next http.Handler) {
 	v.writer.until = time.Now().Add(answerTimeout)
@@ -347,7 +347,7 @@ func (a *peers) answerStranger(v *peerRequest, r *http.Request, next http.Handle
 // enterAsking reports whether one more request from a stranger may be served. At the limit, it aborts
 // the oldest request of the same address, or of the address with the most, with its connection, except
 // a request on the same connection or with the same token. Requests with the same token wait for the
-// same review, which would never end if the next request aborted each of them.
+// same review, which would never end if the next request aborted each.
 func (a *peers) enterAsking(v *peerRequest) bool {
 	a.mu.Lock()
 	if victim, _, full := a.asking.victim(v.peer.address); full && (victim.peer == v.peer || victim.sharesToken(v)) {
@@ -396,7 +396,7 @@ func (a *peers) enterVerified(v *peerRequest) bool {
 	return true
 }
 
-// userOf returns the user who was admitted with a credential of this request, which the peer has
+// userOf returns the user who was admitted with this request's credential, which the peer has
 // proven to possess. A certificate takes precedence over a token, as in an Authenticator.
 func (a *peers) userOf(r *http.Request) (user string, known bool) {
 	if r.TLS != nil && len(r.TLS.PeerCertificates) > 0 {

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// maxReviews is the maximum number of concurrent reviews of a kind.
+	// maxReviews limits the concurrent reviews of a kind.
 	maxReviews = 16
 	// maxWaiting is how many more may be queued. Further ones are rejected immediately.
 	maxWaiting = 64

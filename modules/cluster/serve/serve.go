@@ -47,7 +47,7 @@ const (
 	// shutdownTimeout is the response timeout after the end of ctx.
 	shutdownTimeout = time.Second
 
-	// maxStreams is the maximum number of concurrent requests on an HTTP/2 connection.
+	// maxStreams limits the concurrent requests on an HTTP/2 connection.
 	maxStreams = 100
 	// pingAfter is the time without a frame after which an HTTP/2 connection is pinged, pingTimeout
 	// the response's timeout.
@@ -56,7 +56,7 @@ const (
 	stuckTimeout = 30 * time.Second
 	// receiveBuffer is how many bytes of request bodies a peer may send before the server reads them.
 	receiveBuffer = 64 << 10
-	// frameSize is the maximum size of a frame from the peer.
+	// frameSize is a frame's maximum size from the peer.
 	frameSize = 16 << 10
 )
 

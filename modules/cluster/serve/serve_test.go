@@ -128,7 +128,7 @@ func TestCertificatesIdentifyTheCaller(t *testing.T) {
 	}
 }
 
-// An API server uses HTTP/2 for all requests except streams. It forwards the end of a log to a WebSocket only if the end
+// An API server uses HTTP/2 for all requests except streams. It forwards a log's end to a WebSocket only if the end
 // arrives separately from the text, as it does over HTTP/2.
 func TestHTTP2(t *testing.T) {
 	ca := newAuthority(t)

@@ -3,23 +3,23 @@ package serve
 import "net/netip"
 
 const (
-	// maxStrangers and maxStrangersOfAddress are the maximum number of open connections of peers that are not admitted yet,
+	// maxStrangers and maxStrangersOfAddress limit the open connections from peers that are not admitted yet,
 	// in total and from one address.
 	maxStrangers, maxStrangersOfAddress = 128, 16
-	// maxAsking and maxAskingOfAddress are the maximum number of their concurrent requests, in total and from one address.
+	// maxAsking and maxAskingOfAddress limit their concurrent requests, in total and from one address.
 	maxAsking, maxAskingOfAddress = 64, 8
-	// maxVerified and maxVerifiedOfUser are the maximum number of concurrent requests that have a verified certificate and
-	// are not admitted yet, in total and of one user.
+	// maxVerified and maxVerifiedOfUser limit the concurrent requests that have a verified certificate and
+	// are not admitted yet, in total and from one user.
 	maxVerified, maxVerifiedOfUser = 128, 32
 )
 
-// strangers holds the connections or requests of peers that are not admitted, by the limits'
+// strangers holds connections or requests from peers that are not admitted, by the limits'
 // key: the address, or a verified certificate's user. It only decides which one to drop. The
 // caller holds a lock.
 type strangers[K, T comparable] struct {
-	// total limits the number of entries, and perKey the number of each key.
+	// total limits all entries, and perKey those with one key.
 	total, perKey int
-	// spares reports whether other items of the key are dropped before this one. Optional.
+	// spares reports whether other items with the key are dropped before this one. Optional.
 	spares func(T) bool
 
 	byKey    map[K][]entry[T] // the oldest first
@@ -48,7 +48,7 @@ func (s *strangers[K, T]) add(key K, one T) (victim T, full bool) {
 	return victim, full
 }
 
-// victim returns the item to drop before another one of the key may be added, if a limit is reached: the
+// victim returns the item to drop before another one with the key may be added, if a limit is reached: the
 // oldest item with that key, or of the key with the most items. It returns a spared one only if all are
 // spared.
 func (s *strangers[K, T]) victim(key K) (victim T, from K, full bool) {
@@ -65,7 +65,7 @@ func (s *strangers[K, T]) victim(key K) (victim T, from K, full bool) {
 	return all[0].item, from, true
 }
 
-// crowded returns the key that must drop an item before another one of the given key may be added. If several
+// crowded returns the key that must drop an item before another one with the given key may be added. If several
 // keys have equally many, it is the one with the oldest entry, so that no key is at a disadvantage because of
 // its value.
 func (s *strangers[K, T]) crowded(key K) (from K, full bool) {

@@ -5,7 +5,7 @@
 // returns immediately, so that no sync waits for the API server. It then patches the status. Each
 // pod has at most one write at a time, of its newest status, and an unchanged status is not
 // written. Failed writes are retried with back-off until the pod's object is gone. A terminal
-// status is written however long that takes; after a restart of the agent the loop reports the
+// status is written however long that takes; after an agent restart the loop reports the
 // persisted statuses again.
 //
 // A patch contains the UID and the resourceVersion that it is based on, so that it never applies to

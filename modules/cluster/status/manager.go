@@ -42,7 +42,7 @@ type Config struct {
 	// there is none. A *mirrors.Mirrors provides it. Default: the statuses of static pods are not
 	// written.
 	Mirror func(static *v1.Pod) *v1.Pod
-	// Writers is the maximum number of concurrent writes. Default 10.
+	// Writers limits the concurrent writes. Default 10.
 	Writers int
 	// MaxRetry is the longest pause between attempts to write a status. Default 10 s.
 	MaxRetry time.Duration

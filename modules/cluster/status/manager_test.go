@@ -334,7 +334,7 @@ func TestT9_FieldsOfOthersAreKept(t *testing.T) {
 	})
 }
 
-// M5: the status of a pod is not written to another pod of the same name.
+// M5: a pod's status is not written to another pod of the same name.
 func TestM5_AnotherPodOfTheNameIsLeftAlone(t *testing.T) {
 	atDesk(t, podOf(), func(d *desk) {
 		before := podOf()
@@ -436,7 +436,7 @@ func TestConfigNamesTheInvalidField(t *testing.T) {
 	}
 }
 
-// The status of a static pod is written to its current mirror, whenever the mirror appears. The Manager does not delete
+// A static pod's status is written to its current mirror, whenever the mirror appears. The Manager does not delete
 // the mirror.
 func TestStaticPodHasTheStatusOfItsMirror(t *testing.T) {
 	mirrorOf := func(uid, version string) *v1.Pod {

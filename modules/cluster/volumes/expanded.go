@@ -17,7 +17,7 @@ import (
 	"github.com/podsync/podsync/modules/csi"
 )
 
-// maxExpansions is the maximum number of queued results. Further ones are dropped: the node reports a success again
+// maxExpansions limits the queued results. Further ones are dropped: the node reports a success again
 // within a minute while the claim does not have the size, and a failure with the next attempt.
 const maxExpansions = 256
 

@@ -130,7 +130,7 @@ func TestCSINode(t *testing.T) {
 	}
 }
 
-// The status of a claim has the progress and the result of its expansion (KEP-1790).
+// A claim's status has the progress and the result of its expansion (KEP-1790).
 func TestExpansionInTheStatusOfAClaim(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		claim := &v1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "data", UID: "c"}}

@@ -1,7 +1,7 @@
 // Package mounts reports the node's mounts, so that nothing is deleted through a mount. [Detach] ends one, and
 // [Share] makes one that propagates.
 //
-// Containers influence the kernel's table of mounts: the line of a bind mount contains the mounted directory, and a
+// Containers influence the kernel's mount table: a bind mount's line contains the mounted directory, and a
 // container that owns the directory can rename it, to any name at any depth. So Of and At query the kernel for a
 // single file, Below uses only each line's mount point, and Shared only the identifier and the kernel's propagation
 // fields.
@@ -18,18 +18,18 @@ import (
 )
 
 const (
-	// pointField is the number of fields before a line's mount point.
+	// pointField is how many fields precede a line's mount point.
 	pointField = 4
-	// maxPoint is the maximum number of bytes of a mount point that are kept: a path of 4,096 bytes; the
+	// maxPoint limits the bytes that are kept from a mount point: a path has 4,096 bytes; the
 	// kernel may escape each byte as four.
 	maxPoint = 4 * 4096
 )
 
-// ErrTooLong means that the kernel lacks the memory to list the mounts, because the path of one of them has gigabytes.
-// Errors of Below and Shared wrap it.
+// ErrTooLong means that the kernel lacks the memory to list the mounts, because one path has gigabytes.
+// Errors from Below and Shared wrap it.
 var ErrTooLong = errors.New("the table of mounts has a line that is too long for the kernel")
 
-// below returns a table's mount points in the form of Linux's /proc/self/mountinfo that are
+// below returns a table's mount points in the form that Linux's /proc/self/mountinfo has that are
 // dir or lie below it, the deepest first, each once. A longer path than the kernel resolves
 // is cut.
 func below(table io.Reader, dir string) ([]string, error) {
@@ -41,7 +41,7 @@ func below(table io.Reader, dir string) ([]string, error) {
 	return slices.Compact(s.found), nil
 }
 
-// scan calls next for each byte of a table, until next returns false.
+// scan calls next for each byte in a table, until next returns false.
 func scan(table io.Reader, next func(byte) bool) error {
 	buffer := make([]byte, 32<<10)
 	for {
@@ -109,7 +109,7 @@ func unescape(s []byte) []byte {
 	return out
 }
 
-// real returns the path of dir in the form of a table of mounts: absolute, and without symbolic links.
+// real returns dir's path in the form that a mount table has: absolute, and without symbolic links.
 func real(dir string) (string, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
-// bind mounts source at a new directory or file, and unmounts it at the end of the test.
+// bind mounts source at a new directory or file, and unmounts it at the test's end.
 func bind(t *testing.T, source, at string) {
 	t.Helper()
 	if err := syscall.Mount(source, at, "", syscall.MS_BIND, ""); err != nil {

@@ -10,7 +10,7 @@ const (
 	// optionalField is the number of fields before the optional ones of a line. The optional fields
 	// describe the propagation of the mount and end with a field "-".
 	optionalField = 6
-	// maxWord is the maximum number of bytes of an identifier or an optional field that are kept. Identifiers
+	// maxWord limits the bytes of an identifier or an optional field that are kept. Identifiers
 	// are shorter.
 	maxWord = 24
 )

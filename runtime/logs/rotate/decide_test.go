@@ -13,7 +13,7 @@ import (
 
 var noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 
-// sized are the files of a directory by name, with their sizes.
+// sized are a directory's files by name, with their sizes.
 func sized(names ...string) []File {
 	var files []File
 	for _, name := range names {

@@ -339,7 +339,7 @@ type twoPods struct{ onePod }
 
 func (twoPods) UIDs() []types.UID { return []types.UID{"a", "b"} }
 
-// Two goroutines would use the state of one log.
+// Two goroutines would use one log's state.
 func TestOneContainerOfTwoPods(t *testing.T) {
 	inBubble(t, func(t *testing.T, root string) {
 		w := newWriter(t, root)

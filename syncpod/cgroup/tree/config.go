@@ -21,7 +21,7 @@ import (
 
 // Config configures a Tree. State is required.
 type Config struct {
-	// State is the absolute path of a directory. A file for each pod in it records that this Tree
+	// State is a directory's absolute path. A file for each pod in it records that this Tree
 	// created the pod's cgroup. It must outlive the agent.
 	State string
 	// Mount is the absolute path at which the kernel's trees are mounted. Default /sys/fs/cgroup.
@@ -91,7 +91,7 @@ type kernel struct {
 }
 
 const (
-	// maxSetting is the maximum number of bytes read from a file with a setting. maxControllers is the
+	// maxSetting limits the bytes read from a file with a setting. maxControllers is the
 	// maximum number of entries read from the controllers' directory.
 	maxSetting, maxControllers = 64 << 10, 1024
 )

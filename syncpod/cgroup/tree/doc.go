@@ -18,7 +18,7 @@
 //
 // # Ownership
 //
-// The Tree removes the cgroup of a pod only if it created it: a file in [Config.State] records that
+// The Tree removes a pod's cgroup only if it created it: a file in [Config.State] records that
 // before the creation, and outlives the agent. An existing cgroup is used, and kept when the pod is
 // removed. The cgroups above those of pods are never removed, as in a kubelet. If a kubelet runs on
 // the same node, use another [Config.Root].

@@ -175,10 +175,10 @@ func (d *descent) close() error {
 }
 
 const (
-	// maxProcesses is the maximum number of bytes read from a list of processes. Processes beyond it
+	// maxProcesses limits the bytes read from a list of processes. Processes beyond it
 	// are found after the others were killed.
 	maxProcesses = 1 << 20
-	// batch is the maximum number of processes held open at a time, each with a descriptor.
+	// batch limits the processes held open at a time, each with a descriptor.
 	batch = 256
 )
 

@@ -24,7 +24,7 @@ import (
 	"github.com/podsync/podsync/syncpod/cgroup"
 )
 
-// fakeKernel is a tree of files that simulates the files of the kernel.
+// fakeKernel is a tree of files that simulates the kernel's files.
 type fakeKernel struct {
 	t     *testing.T
 	dir   string

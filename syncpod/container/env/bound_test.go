@@ -124,7 +124,7 @@ func TestEnvironmentIsBounded(t *testing.T) {
 	}
 }
 
-// For any references, the environment stays within the limits of a process.
+// For any references, the environment stays within a process's limits.
 func FuzzEnvironmentIsBounded(f *testing.F) {
 	f.Add("x", "$(A)$(A)", "$(B)$(B)", uint16(5000))
 	f.Add("$(C)", "$$$(A", "$(B))$(", uint16(60000))

@@ -75,7 +75,7 @@ func NotFound(err error) bool {
 }
 
 // Unavailable reports whether an error from a source says nothing about the object: the server cannot be reached, does not
-// work, or cannot authenticate the caller, for example after the client certificate of the node has expired. Any other API
+// work, or cannot authenticate the caller, for example after the node's client certificate has expired. Any other API
 // status is the server's answer.
 func Unavailable(err error) bool {
 	var status interface{ Status() metav1.Status }

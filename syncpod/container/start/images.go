@@ -184,7 +184,7 @@ func (p pulled) ids() map[string]string {
 	return ids
 }
 
-// annotate adds the mounted images: the runtime's lists of containers do not contain them, and
+// annotate adds the mounted images: the runtime's container lists do not contain them, and
 // image garbage collection needs them.
 func (p pulled) annotate(annotations map[string]string) map[string]string {
 	if len(p.volumes) == 0 {

@@ -28,7 +28,7 @@ import (
 type StarterConfig struct {
 	// Images ensures that images are present. Required. A *image.Manager implements it.
 	Images Images
-	// Runtime is what the defaults of Containers, Hooks and Stopper call.
+	// Runtime is what the defaults for Containers, Hooks and Stopper call.
 	Runtime StarterRuntime
 	// Containers creates and starts containers. Default: a *Runner.
 	Containers Containers
@@ -45,11 +45,11 @@ type StarterConfig struct {
 
 	// Logs reports which attempts have logs. Default: LogFiles.
 	Logs Logs
-	// Mounts returns the mounts of a container. Default: a container that mounts a volume does not start.
+	// Mounts returns a container's mounts. Default: a container that mounts a volume does not start.
 	Mounts Mounts
-	// Devices allocates devices of the node. Default: none.
+	// Devices allocates the node's devices. Default: none.
 	Devices Devices
-	// Lifecycle is called before the creation and before the start of each container. Default: none.
+	// Lifecycle is called before the creation and before each container's start. Default: none.
 	Lifecycle Lifecycle
 	// Slot waits until a container may be created, and returns a function that frees the slot once the container has
 	// started or failed. Default: no wait.
@@ -57,14 +57,14 @@ type StarterConfig struct {
 	// Running is called once a container runs, before its postStart handler. Default: nothing.
 	Running func(pod Pod, container string, started Started)
 
-	// Observer is notified of pulls and handlers, Events gets the events of a kubelet, and Log a line for each container
+	// Observer is notified of pulls and handlers, Events gets a kubelet's events, and Log a line for each container
 	// that is adopted or given up. Default: none.
 	Observer Observer
 	Events   lifecycle.Events
 	Log      logr.Logger
 }
 
-// StarterRuntime is the part of CRI that the defaults of a Starter call. A *cri.Client implements it.
+// StarterRuntime is the part of CRI that a Starter's defaults call. A *cri.Client implements it.
 type StarterRuntime interface {
 	Runtime
 	lifecycle.Runtime
@@ -88,12 +88,12 @@ type Stopper interface {
 	KillContainer(ctx context.Context, c lifecycle.Container) error
 }
 
-// Mounts provides the mounts and devices of one container: volumes, /etc/hosts, the termination message file.
+// Mounts provides one container's mounts and devices: volumes, /etc/hosts, the termination message file.
 type Mounts interface {
 	Mounts(ctx context.Context, req container.MountRequest) (container.Mounts, error)
 }
 
-// Devices allocates devices of the node to containers. A *device.Keeper implements it.
+// Devices allocates the node's devices to containers. A *device.Keeper implements it.
 type Devices interface {
 	// Choose chooses the devices that Allocate returns later, without waiting. It is called before the wait for the image.
 	// Its error is ignored, because Allocate returns it again.
@@ -131,17 +131,17 @@ type noEvents struct{}
 
 func (noEvents) Eventf(k8sruntime.Object, string, string, string, ...any) {}
 
-// A Pod is a pod whose containers start. All of it is read only, and stays as it is during a call.
+// A Pod is a pod whose containers start. It is read only, and stays as it is during a call.
 type Pod struct {
-	// Spec is the pod, with the defaults of the API and its allocated resources. Required.
+	// Spec is the pod, with the API's defaults and its allocated resources. Required.
 	Spec *v1.Pod
-	// Status is the runtime's status of the pod, read after the last call that changed the pod. Default: an empty one.
+	// Status is the pod's status in the runtime, read after the last call that changed the pod. Default: an empty one.
 	Status *runtime.PodStatus
 	// Sandbox is the ready sandbox. Required.
 	Sandbox Sandbox
-	// Memory remembers earlier starts of the pod's containers. Default: a new one, which knows of none.
+	// Memory remembers earlier container starts. Default: a new one, which knows none.
 	Memory Memory
-	// Environment returns the variables of a container. The input has the pod, the container and the addresses of the pod.
+	// Environment returns a container's variables. The input has the pod, the container and the addresses of the pod.
 	// Default: env.MakeEnvironment without sources.
 	Environment func(ctx context.Context, in env.Input) ([]env.Var, error)
 	// PullSecrets returns the secrets to pull an image with, and an error if it may lack some. It is called if the image
@@ -154,11 +154,11 @@ type Sandbox struct {
 	// ID is the runtime's identifier, and Config the configuration with which the sandbox was created. Required.
 	ID     string
 	Config *runtimeapi.PodSandboxConfig
-	// RuntimeHandler is the handler of the sandbox, "" for the default.
+	// RuntimeHandler is the sandbox's handler, "" for the default.
 	RuntimeHandler string
 	// IPs are the addresses of the pod, the primary first.
 	IPs []string
-	// UserNamespace and ExtraGroups are those of the sandbox, which its containers share.
+	// UserNamespace and ExtraGroups are the sandbox's, which its containers share.
 	UserNamespace *runtimeapi.UserNamespace
 	ExtraGroups   []int64
 }
@@ -175,13 +175,13 @@ type Started struct {
 	// ID is the created instance, and Attempt its number. Zero if none was created.
 	ID      runtime.ContainerID
 	Attempt uint32
-	// Took is how long the start took, from the request of the image.
+	// Took is how long the start took, from the image request.
 	Took time.Duration
 	// PostStart runs next. It is nil if the container has no postStart handler, its start has failed, or StartAll has run it.
 	PostStart *actions.PostStartStep
 	// Err is why the container was not started, or why its postStart handler failed. Nil if it runs.
 	Err *Error
-	// Mounted is set if the node has made mounts for this start, which replace those of an earlier one. Release frees them. It
+	// Mounted is set if the node has made mounts for this start, which replace an earlier one's. Release frees them. It
 	// is nil unless the start has no known outcome: the caller calls it once the instance has started or is removed.
 	Mounted bool
 	Release func() error
@@ -238,7 +238,7 @@ func NewStarter(c StarterConfig) (*Starter, error) {
 
 // StartAll starts containers in order, each with its postStart handler, and yields each result before the next container starts.
 // Their images are pulled concurrently, so that they are present as early as possible. A failure does not stop the others:
-// containers that depend on it are not in the plan yet. StartAll ends early when ctx or the loop of the caller does. Held steps
+// containers that depend on it are not in the plan yet. StartAll ends early when ctx or the caller's loop does. Held steps
 // are left out.
 func (s *Starter) StartAll(ctx context.Context, pod Pod, steps []actions.StartStep) iter.Seq[Started] {
 	return func(yield func(Started) bool) {
@@ -268,15 +268,15 @@ func (s *Starter) StartAll(ctx context.Context, pod Pod, steps []actions.StartSt
 	}
 }
 
-// A Start is the start of one container, whose images are being pulled. A program that must not wait for a pull or a postStart
-// handler, because another container of the pod restarts meanwhile, uses Starts in place of StartAll.
+// A Start is one container's start, whose images are being pulled. A program that must not wait for a pull or a postStart
+// handler, because another of the pod's containers restarts meanwhile, uses Starts instead of StartAll.
 type Start struct {
 	starter *Starter
 	target  *target
 	ready   chan struct{}
 }
 
-// Begin begins to pull the images of a container. The pull ends with ctx. The caller must call Release after it.
+// Begin begins to pull a container's images. The pull ends with ctx. The caller must call Release after it.
 func (s *Starter) Begin(ctx context.Context, pod Pod, step actions.StartStep) *Start {
 	st := &Start{starter: s, ready: make(chan struct{})}
 	if pod.checkStart(step.Container) != nil { // Complete returns the error
@@ -301,7 +301,7 @@ func (s *Starter) Begin(ctx context.Context, pod Pod, step actions.StartStep) *S
 func (st *Start) Ready() <-chan struct{} { return st.ready }
 
 // Complete waits for the images and starts the container. Then the caller must run Started.PostStart, with
-// Starter.PostStart. Complete must be called once at most, and not concurrently for two containers of a pod.
+// Starter.PostStart. Complete must be called once at most, and not concurrently for two containers in a pod.
 func (st *Start) Complete(ctx context.Context) Started { return st.starter.start(ctx, st.target) }
 
 // Release waits until the pull has returned, and releases the images if no container was created from them.
@@ -310,7 +310,7 @@ func (st *Start) Release() {
 	st.target.releaseUnused()
 }
 
-// withDefaults returns p with the defaults of missing fields.
+// withDefaults returns p with defaults for missing fields.
 func (p Pod) withDefaults() Pod {
 	if p.Status == nil {
 		p.Status = &runtime.PodStatus{UID: p.Spec.UID, Name: p.Spec.Name, Namespace: p.Spec.Namespace}

@@ -126,7 +126,7 @@ func TestHostsFileOfSeveralContainersCountsOnce(t *testing.T) {
 	}
 }
 
-// A directory tree that takes for ever uses only the time of its pod: all other pods are measured in each pass. The part
+// A directory tree that takes for ever uses only its pod's time: all other pods are measured in each pass. The part
 // of the tree that was measured counts, also later.
 func TestSlowTreeDelaysNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

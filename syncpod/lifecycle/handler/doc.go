@@ -23,7 +23,7 @@
 //
 // # Secrets
 //
-// Commands, URLs, headers, responses and output may contain secrets. Errors contain none of them,
+// Commands, URLs, headers, responses and output may contain secrets. Errors contain none,
 // so they can be published in events and statuses. The output or response is in the [Result], with
 // bounded size, for a caller that chooses to log it.
 //

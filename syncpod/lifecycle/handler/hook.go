@@ -27,7 +27,7 @@ type Config struct {
 	// UserAgent is the User-Agent header of an httpGet that does not set one. "" means
 	// DefaultUserAgent.
 	UserAgent string
-	// MaxOutput is the maximum number of bytes kept of a response or of a command's output. 0 means
+	// MaxOutput limits the bytes kept of a response or of a command's output. 0 means
 	// DefaultMaxOutput.
 	MaxOutput int
 	// Dial connects to the endpoint of an httpGet, for agents that do not reach their pods through

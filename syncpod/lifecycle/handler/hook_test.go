@@ -151,7 +151,7 @@ func TestExecOutputIsBounded(t *testing.T) {
 	}
 }
 
-// If CRI-O does not know the exit code of a command, it puts the output of the command into the error.
+// If CRI-O does not know the exit code of a command, it puts the command's output into the error.
 func TestRuntimeTextStaysOutOfErrors(t *testing.T) {
 	r := newRunner(t, hook.Config{MaxOutput: 30, Exec: execFunc(func(context.Context, *runtimeapi.ExecSyncRequest) (*runtimeapi.ExecSyncResponse, error) {
 		return nil, status.Error(codes.Unavailable, "command error: EOF, stdout: s3cret")

@@ -157,7 +157,7 @@ func TestHTTPGetAddress(t *testing.T) {
 	}
 }
 
-// Like a kubelet, the handler ignores the status code of the response.
+// Like a kubelet, the handler ignores the response's status code.
 func TestHTTPGetTakesAnyStatus(t *testing.T) {
 	e := serve(t, false, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) })
 	result, err := newRunner(t, handler.Config{}).Run(t.Context(), e.get())

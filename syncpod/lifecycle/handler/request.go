@@ -36,7 +36,7 @@ func (r *Runner) newGet(ctx context.Context, req Request) (*http.Request, error)
 	return made, nil
 }
 
-// targetOf returns the URL of the request: the path, which may include a query, on the resolved
+// targetOf returns the request's URL: the path, which may include a query, on the resolved
 // host and port.
 func targetOf(get *v1.HTTPGetAction, req Request) (*url.URL, error) {
 	scheme := strings.ToLower(string(get.Scheme))

@@ -1,4 +1,4 @@
-// Package keeper keeps what an agent must remember of its pods beyond the answers of a runtime: exit codes, attempts,
+// Package keeper keeps what an agent must remember of its pods beyond a runtime's answers: exit codes, attempts,
 // back-offs, marks and failures. Each pod has a lock, and a record that outlives the agent. A kubelet takes most of these
 // facts from the runtime, and loses them with it.
 //

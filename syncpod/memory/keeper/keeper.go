@@ -27,7 +27,7 @@ type Config struct {
 	Log logr.Logger
 }
 
-// A Keeper has the memory of each pod until it is forgotten. Create it with New.
+// A Keeper has each pod's memory until it is forgotten. Create it with New.
 type Keeper struct {
 	config Config
 	mu     sync.Mutex
@@ -42,7 +42,7 @@ func New(c Config) (*Keeper, error) {
 	return &Keeper{config: c, pods: map[types.UID]*Pod{}}, nil
 }
 
-// Pod returns the memory of a pod. The first call reads its record.
+// Pod returns a pod's memory. The first call reads its record.
 func (k *Keeper) Pod(uid types.UID) *Pod {
 	k.mu.Lock()
 	defer k.mu.Unlock()

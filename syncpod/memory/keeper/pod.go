@@ -21,7 +21,7 @@ import (
 
 var _ lifecycle.PodMemory = (*Pod)(nil)
 
-// A Pod is the memory of one pod under a lock.
+// A Pod is one pod's memory under a lock.
 type Pod struct {
 	keeper *Keeper
 	uid    types.UID

@@ -156,7 +156,7 @@ func isTrue(pod *v1.Pod, condition v1.PodConditionType) bool {
 	})
 }
 
-// began returns the creation time of a pod. A pod from a folder has no creation time: began then returns the time when an
+// began returns a pod's creation time. A pod from a folder has no creation time: began then returns the time when an
 // agent first accepted it.
 func began(pod *v1.Pod) time.Time {
 	if !pod.CreationTimestamp.IsZero() {

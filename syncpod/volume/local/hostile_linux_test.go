@@ -51,7 +51,7 @@ func flip(t *testing.T, name string) (victim string) {
 }
 
 // The directory of a hostPath is created in a directory to which a container may write. Links that the container
-// creates there meanwhile do not change the mode of another directory.
+// creates there meanwhile do not change another directory's mode.
 func TestHostPathIsMadeWhileALinkIsFlipped(t *testing.T) {
 	defer syscall.Umask(syscall.Umask(0o077)) // so that modes are to be changed
 	kind := v1.HostPathDirectoryOrCreate

@@ -149,7 +149,7 @@ func TestForeignVolumesAreReadInParts(t *testing.T) {
 	must.Do(t, v.TearDown(t.Context(), "uid", dir))
 }
 
-// The directory of a pod stays until its volumes are unmounted.
+// A pod's directory stays until its volumes are unmounted.
 func TestTearDownFailsWhileAVolumeStaysMounted(t *testing.T) {
 	d := &disks{stays: errors.New("busy")}
 	v := newVolumes(t, local.Config{Plugin: d})

@@ -231,7 +231,7 @@ func TestTokensAreRenewed(t *testing.T) {
 	}
 }
 
-// A token that cannot be renewed serves until the end of its life: nothing has to
+// A token that cannot be renewed serves until its life's end: nothing has to
 // wait for the issuer as long.
 func TestTokensThatCannotBeRenewed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 	"github.com/podsync/podsync/syncpod/volume"
 )
 
-// maxKept is the maximum number of bytes in an existing file that is kept.
+// maxKept limits the bytes in an existing file that is kept.
 const maxKept = 1 << 20
 
 // token adds a token's file: the existing one, until it must be renewed. If the renewal fails, it

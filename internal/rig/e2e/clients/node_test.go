@@ -144,7 +144,7 @@ func (process) PortForward(_ context.Context, _ string, _ int32, stream io.ReadW
 	return nil
 }
 
-// answer writes the response of the server on the port of the pod.
+// answer writes the response of the server on the pod's port.
 func answer(conn io.Writer) { fmt.Fprint(conn, "HTTP/1.0 404 Not Found\r\n\r\n") }
 
 func httpd(ctx context.Context, c *critest.Command) int {

@@ -17,7 +17,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest"
 )
 
-// A shell is crictl with the endpoint of a runtime.
+// A shell is crictl with a runtime's endpoint.
 type shell struct {
 	*testing.T
 	program, dir string

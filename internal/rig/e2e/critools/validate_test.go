@@ -25,7 +25,7 @@ func TestSpecs(t *testing.T) {
 	t.Parallel()
 	rt, endpoint := listening(t, critest.Config{Programs: map[string]critest.Program{"top": top}})
 	publish(t, rt)
-	// The specs dial addresses of pods by the default transport.
+	// The specs dial pod addresses by the default transport.
 	http.DefaultTransport = &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
 		if conn, err := rt.DialPod(ctx, network, address); err == nil {
 			return conn, nil

@@ -134,7 +134,7 @@ func newAgent(client *cri.Client, pods source.Source, dir, name, secret string) 
 	})
 }
 
-// secrets is the value of each Secret.
+// secrets is each Secret's value.
 type secrets string
 
 func (s secrets) Secret(_ context.Context, namespace, name string) (*v1.Secret, error) {

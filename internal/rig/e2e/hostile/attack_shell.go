@@ -102,7 +102,7 @@ func setImmutable(path string) {
 	}
 }
 
-// oddPaths creates files of all kinds; other containers mount each of them by a subPath.
+// oddPaths creates files of all kinds; other containers mount each by a subPath.
 func oddPaths() {
 	for _, kind := range []string{"pipe", "socket", "zero", "whiteout", "link", "loop", "out"} {
 		path := filepath.Join(scratch, kind)

@@ -43,7 +43,7 @@ func (l *eventLog) check() error {
 	return nil
 }
 
-// listen follows the events of a runtime until end is called.
+// listen follows a runtime's events until end is called.
 func listen(client *cri.Client) *eventLog {
 	ctx, cancel := context.WithCancel(context.Background())
 	l := &eventLog{

@@ -1,4 +1,4 @@
-// Command measure measures the time from a pod's manifest to its running container, the time from the removal of a manifest
+// Command measure measures the time from a pod's manifest to its running container, the time from a manifest's removal
 // to the end of its pod, and the resource usage of an idle agent, on a real runtime without other users:
 //
 //	go build -o nodeagent ./examples/nodeagent

@@ -140,7 +140,7 @@ func (r *report) printSummary(nodes int) {
 	fmt.Fprintf(r.out, "\nresident         %d MB\nCPU              %v\n", residentBytes()>>20, processCPU().Round(time.Millisecond))
 }
 
-// maxFailures is the maximum number of types of failed requests in a line.
+// maxFailures limits the types of failed requests in a line.
 const maxFailures = 5
 
 // failures returns the types of requests that failed between two counts, the most frequent first, "" if there are none.

@@ -25,7 +25,7 @@ const (
 	tokenTTL, allowedTTL, deniedTTL = 2 * time.Minute, 5 * time.Minute, 30 * time.Second
 	// metricsTimeout bounds a request for metrics.
 	metricsTimeout = 10 * time.Second
-	// metricsRequests is the maximum number of concurrent requests for metrics.
+	// metricsRequests limits the concurrent requests for metrics.
 	metricsRequests = 4
 )
 

@@ -13,7 +13,7 @@ import (
 const (
 	// addressInterval is the interval of checks of the node's address.
 	addressInterval = 10 * time.Second
-	// routeTimeout is a check's timeout, which resolves the name of the API server.
+	// routeTimeout is a check's timeout, which resolves the API server's name.
 	routeTimeout = 5 * time.Second
 )
 

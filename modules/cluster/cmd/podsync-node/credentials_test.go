@@ -20,7 +20,7 @@ func (ownSecrets) PullSecrets(context.Context, *v1.Pod) ([]v1.Secret, error) {
 	return []v1.Secret{{}}, nil
 }
 
-// The agent calls the plugins that the flags name, in addition to the pull secrets of a pod. It rejects one of the two
+// The agent calls the plugins that the flags name, in addition to a pod's pull secrets. It rejects one of the two
 // flags without the other.
 func TestCredentialProviders(t *testing.T) {
 	dir, file := t.TempDir(), filepath.Join(t.TempDir(), "providers.yaml")

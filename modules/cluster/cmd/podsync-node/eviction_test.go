@@ -16,7 +16,7 @@ import (
 	"github.com/podsync/podsync/runtime/stats"
 )
 
-// short is a stats source for a node with 16 GiB of memory. The test sets the available memory and the usage of pods.
+// short is a stats source for a node with 16 GiB of memory. The test sets the available memory and the pod usage.
 type short struct {
 	mu   sync.Mutex
 	left uint64

@@ -27,13 +27,13 @@ import (
 )
 
 const (
-	// nodeArgs is the environment variable with the arguments of the node. A test process that has it runs as that node.
+	// nodeArgs is the environment variable with the node's arguments. A test process that has it runs as that node.
 	nodeArgs = "PODSYNC_HOSTILE_NODE"
 	// attackTime is the environment variable with the duration of each attack, such as 5m.
 	attackTime = "PODSYNC_HOSTILE"
 	// leaseTime is the duration of the node's lease.
 	leaseTime = 10 * time.Second
-	// soon is the maximum median duration of honest requests, and patience the maximum duration of each of them: the
+	// soon is the maximum median duration of honest requests, and patience the maximum duration of each: the
 	// attackers use the same processors.
 	soon, patience = 2 * time.Second, 10 * time.Second
 	// maxLeft is how many goroutines of idle connections and of other parts of the node may be left after all attacks.

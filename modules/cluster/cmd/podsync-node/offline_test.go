@@ -205,7 +205,7 @@ func TestE5_RememberedPodsAreForgottenByAge(t *testing.T) {
 	}
 }
 
-// The client certificate of the node has expired: the API server is available, and does not authenticate the node. Pods
+// The node's client certificate has expired: the API server is available, and does not authenticate the node. Pods
 // keep running, also across a restart of the agent and of the machine. With the next certificate the agent receives
 // events again.
 func TestE5_ClientCertificateHasExpired(t *testing.T) {

@@ -69,7 +69,7 @@ func (r *resolver) dns() sandbox.NodeDNS {
 }
 
 // read reads the node's configuration. If its servers are all on the loopback, the ones behind them are added: only these are
-// of use for pods with a network of their own.
+// of use for pods with their own network.
 func (r *resolver) read() (sandbox.NodeDNS, error) {
 	dns, err := readResolvConf(r.path)
 	other := func(s string) bool { return !net.ParseIP(s).IsLoopback() }

@@ -37,7 +37,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest/podtest"
 )
 
-// TestMain runs the tests, or what a test needs in a process of its own.
+// TestMain runs the tests, or what a test needs in its own process.
 func TestMain(m *testing.M) {
 	if args := os.Getenv("PODSYNC_HOSTILE_NODE"); args != "" {
 		os.Exit(runAsNode(strings.Split(args, "\n")))

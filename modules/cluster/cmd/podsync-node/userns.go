@@ -41,7 +41,7 @@ func (a *agent) namespaces(ctx context.Context, maxPods int64) (*userns.Allocato
 	return userns.New(userns.Config{Dir: filepath.Join(a.root, "pods"), IDs: ids, Runtime: a.runtime})
 }
 
-// subordinateIDs sets the subordinate IDs of the user, if there are any.
+// subordinateIDs sets the user's subordinate IDs, if there are any.
 func subordinateIDs(ctx context.Context, ids *userns.IDs) error {
 	_, err := user.Lookup(subordinateUser)
 	if errors.As(err, new(user.UnknownUserError)) {

@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// account is the directory of the service account's token and of the certificate of the API server.
+// account is the directory of the service account's token and of the API server's certificate.
 const account = "/var/run/secrets/kubernetes.io/serviceaccount/"
 
 // Paths of the API.
@@ -29,7 +29,7 @@ const (
 	nodesPath       = "/apis/storage.k8s.io/v1/csinodes"
 )
 
-// A kube is a client of the API server. It replaces client-go, which would make the program four times as large.
+// A kube is an API server client. It replaces client-go, which would make the program four times as large.
 type kube struct {
 	client *http.Client
 	server string

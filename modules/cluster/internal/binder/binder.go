@@ -81,7 +81,7 @@ func (b *Binder) Run(ctx context.Context) {
 	}
 }
 
-// nodeInfo has the free resources of a node.
+// nodeInfo has a node's free resources.
 type nodeInfo struct {
 	node *v1.Node
 	free v1.ResourceList
@@ -132,7 +132,7 @@ func (b *Binder) read() (nodes []*nodeInfo, pending []*v1.Pod) {
 	return nodes, pending
 }
 
-// addPod subtracts the resources of a pod from a node.
+// addPod subtracts a pod's resources from a node.
 func (n *nodeInfo) addPod(pod *v1.Pod) {
 	n.pods++
 	for name, q := range resourcehelper.PodRequests(pod, resourcehelper.PodResourcesOptions{}) {

@@ -61,7 +61,7 @@ func (n *Node) startAgent() (*agentRun, error) {
 	return r, nil
 }
 
-// create creates the parts of the agent. It starts nothing.
+// create creates the agent's parts. It starts nothing.
 func (r *agentRun) create() (err error) {
 	n, f := r.node, r.node.fleet
 	capacity := n.capacity()

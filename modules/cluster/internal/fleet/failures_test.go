@@ -154,7 +154,7 @@ func (s *site) keep(ctx context.Context, pods int) {
 	}
 }
 
-// pods returns the pods by the name of their node.
+// pods returns the pods by their node's name.
 func (s *site) pods() map[string][]v1.Pod {
 	s.Helper()
 	list := must.Get(s.kube.CoreV1().Pods("default").List(s.Context(), metav1.ListOptions{}))(s)

@@ -298,7 +298,7 @@ func (s *soak) checkProcesses() {
 // sample returns the amounts of the resources of soaked, in its order.
 func (s *soak) sample() []float64 {
 	s.Helper()
-	s.store.Compact() // otherwise the history of the API server would grow to its limit
+	s.store.Compact() // otherwise the API server's history would grow to its limit
 	synctest.Wait()
 	images := must.Get(s.images.ListImages(s.Context(), &runtimeapi.ListImagesRequest{}))(s)
 	goroutines := runtime.NumGoroutine()

@@ -40,7 +40,7 @@ const (
 	OnlyOnce Rule = "a container that must not be restarted has run again"
 )
 
-// A Container is an instance of a container, as the runtime reports it.
+// A Container is a container instance, as the runtime reports it.
 type Container struct {
 	Namespace, Pod string
 	UID            types.UID
@@ -96,7 +96,7 @@ type History struct {
 	reported map[reportKey]bool
 }
 
-// A podHistory is the state of a pod from earlier snapshots.
+// A podHistory is a pod's state from earlier snapshots.
 type podHistory struct {
 	// faults is Snapshot.Faults before the pod was first seen.
 	faults int

@@ -142,7 +142,7 @@ func (w *Watch[T]) Announce(group string) {
 	}
 }
 
-// Hold stops a group's listener calls until release is called, as if their connection was lost. release calls each of them
+// Hold stops a group's listener calls until release is called, as if their connection was lost. release calls each
 // for the objects that differ from those that it has observed. Get and List always return the newest objects. A group must
 // not be held twice at a time.
 func (w *Watch[T]) Hold(group string) (release func()) {

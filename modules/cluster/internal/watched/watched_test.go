@@ -29,7 +29,7 @@ func podOf(name string, uid types.UID, node string) *v1.Pod {
 	}
 }
 
-// A server is an API server that lists pods, and sends the events of a test.
+// A server is an API server that lists pods, and sends a test's events.
 type server struct {
 	*testing.T
 	*watched.Watch[*v1.Pod]
@@ -75,7 +75,7 @@ func (s *server) relist(list ...*v1.Pod) {
 	time.Sleep(time.Minute)
 }
 
-// heard listens for the pods of a node. calls returns the calls since its last call.
+// heard listens for a node's pods. calls returns the calls since its last call.
 func (s *server) heard(node string) (calls func() []string, stop func()) {
 	var all []string
 	stop = s.Listen(node, func(pod *v1.Pod, gone bool) {
