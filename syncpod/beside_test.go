@@ -145,7 +145,7 @@ func TestT12_FinishedDuringAPull(t *testing.T) {
 }
 
 // B6: a container that crashes while an image is pulled for another container of its pod restarts at its back-off time, and is
-// probed and reported; the other one starts when its image is there.
+// probed and reported; the other one starts when its image is present.
 func TestB6_RestartsBesideAPull(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		pod := testPod(containers(ctr("app"), ctr("other")))
@@ -186,7 +186,7 @@ func TestB6_FirstStartsKeepTheirOrder(t *testing.T) {
 	})
 }
 
-// B6: the end of a SyncPod ends the pull, and what it was for does not start.
+// B6: the end of a SyncPod ends the pull, and the container does not start.
 func TestB6_CancelledPullStartsNothing(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		pod := testPod()

@@ -143,7 +143,7 @@ func needy(p *v1.Pod) {
 	}
 }
 
-// Whatever of the outside is unavailable, refuses or hangs, a container restarts with what the node has (kubeedge #4817,
+// If any source outside the node is unavailable, refuses or hangs, a container restarts with the node's copies (kubeedge #4817,
 // kubernetes #46920).
 func TestR1_RestartWithWhatTheNodeHas(t *testing.T) {
 	for name, fail := range map[string]func(context.Context) error{

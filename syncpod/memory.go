@@ -181,7 +181,7 @@ func (m *podMemory) show(pod *v1.Pod, status *runtime.PodStatus, terminal, resta
 	return s
 }
 
-// forProbes returns a status in which the instances whose postStart handler runs do not run yet.
+// forProbes returns a copy of a status in which an instance does not run before its postStart handler has returned.
 func (m *podMemory) forProbes(status *runtime.PodStatus) *runtime.PodStatus {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -166,7 +166,7 @@ func TestC13_AdmittedAgain(t *testing.T) {
 	})
 }
 
-// S9: a sandbox that is never what the pod needs is replaced with back-off, and the pod waits with an error.
+// S9: a sandbox that never fits the pod is replaced with back-off, and the pod waits with an error.
 func TestS9_ReplacementsBackOff(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		pod := testPod()
@@ -242,7 +242,7 @@ func TestE9_NilIsIgnoredOrRefused(t *testing.T) {
 	})
 }
 
-// K8: the process's end ends the wait for its preStop handler, in a pod that stops and of a container that restarts
+// K8: when a process exits, the wait for its preStop handler ends, both in a stopping pod and before a container restart
 // (kubernetes #134338, KEP-3960).
 func TestK8_TheEndOfTheProcessEndsThePreStop(t *testing.T) {
 	for _, restarts := range []bool{false, true} {

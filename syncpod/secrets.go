@@ -68,7 +68,7 @@ func (s *podSecrets) isResolved(container string) bool {
 	return known.resolved[container]
 }
 
-// redactMessage returns what the runtime says of a container instance, without the values. It withholds the text
+// redactMessage removes the values from the runtime's message about a container instance. It withholds the text
 // if a value may be in it that this agent does not know, because an earlier agent created the instance.
 func (s *podSecrets) redactMessage(spec *v1.Container, text string) string {
 	if text == "" || !usesSecrets(spec) {

@@ -15,7 +15,7 @@ import (
 // maxKnown is the maximum size in bytes of the objects of one kind that are remembered of a pod.
 const maxKnown = 1 << 20
 
-// knownSources remember what the sources have answered for a pod's variables, so that its containers restart while a source is
+// knownSources remember the sources' answers for a pod's variables, so that its containers restart while a source is
 // unavailable. Volume files are remembered by the disk.
 type knownSources struct {
 	configMaps lastknown.Answers[string, *v1.ConfigMap]

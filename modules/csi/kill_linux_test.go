@@ -96,7 +96,7 @@ func runAgent(dir string) error {
 	}
 	agent, err := agent.New(agent.Config{
 		Client: client, Root: filepath.Join(dir, "root"), Sources: []source.Source{pods}, NoEviction: true, // the machine of the test may be under pressure
-		StopUnknown: true, // the folder is as the test wants it, also if it has none of the pods of the killed agent
+		StopUnknown: true, // the folder is as the test wants it, even without the killed agent's pods
 		Sync:        syncpod.Config{Extensions: syncpod.Extensions{Volumes: manager}, Node: syncpod.Node{LogsRoot: filepath.Join(dir, "logs")}},
 	})
 	if err != nil {

@@ -81,7 +81,7 @@ type measurement struct {
 	last   time.Time // the last attempt
 }
 
-// measureDue starts the measurement of volumes that are due, and returns channels that are closed at its end. Drivers
+// measureDue starts to measure the volumes that are due, and returns channels that are closed when it has finished. Drivers
 // whose last measurement is in progress are left out.
 func (m *Manager) measureDue(now time.Time) (ends []<-chan struct{}) {
 	m.mu.Lock()

@@ -60,7 +60,7 @@ const (
 
 // Error is an error from a CRI call with its class.
 type Error struct {
-	// Class is a constant from above.
+	// Class is one of the classes above.
 	Class Class
 	// Holder identifies the object that holds the name, if Class is ErrNameReserved and the
 	// runtime reported it. Otherwise it is empty.
@@ -112,7 +112,7 @@ func Withhold(err error) error {
 }
 
 // Ambiguous reports whether err leaves the call's outcome unknown: the call may have had its
-// effect, or may still have it. Only the runtime shows which.
+// effect, or may take effect later. Only the runtime shows which.
 func Ambiguous(err error) bool {
 	err = Classify(err)
 	return errors.Is(err, ErrDeadline) || errors.Is(err, ErrUnavailable) || errors.Is(err, ErrCanceled) ||

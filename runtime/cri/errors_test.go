@@ -117,7 +117,7 @@ func FuzzClassify(f *testing.F) {
 	})
 }
 
-// E6: a class is an error with that class, and stays what it is.
+// E6: an error with a class is an error of that class, and keeps it.
 func TestE6_ClassesAreClassified(t *testing.T) {
 	for _, err := range []error{ErrNotFound, ErrUnavailable, fmt.Errorf("wrapped: %w", ErrUnimplemented), errors.Join(ErrInvalid, errors.New("other"))} {
 		if got := Classify(err); got != err || errors.Is(got, ErrUnknown) {
@@ -138,7 +138,7 @@ func TestE6_UnsupportedIsUnimplemented(t *testing.T) {
 	}
 }
 
-// Neither the text of an error nor that of an error that it wraps is kept. Its class, and a context's end, are.
+// An error keeps its class, and the end of its context, but neither its text nor those of the errors that it wraps.
 func TestWithhold(t *testing.T) {
 	must.Do(t, Withhold(nil))
 	for _, original := range []error{

@@ -32,7 +32,7 @@ func Cut(s string, limit int) string { return bound(s, limit, isHarmless) }
 // CutText is Text with another limit, at least 64 bytes.
 func CutText(s string, limit int) string { return bound(s, limit, isHarmlessInText) }
 
-// The mark for omitted bytes has their number between its beginning and its end.
+// The mark for omitted bytes says how many they are.
 const (
 	markBegin, markEnd = "...[omitted ", " bytes]..."
 	maxMark            = len(markBegin + "9223372036854775807" + markEnd)

@@ -31,7 +31,7 @@ func Temporary(path string) string {
 	return filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".tmp")
 }
 
-// Write makes a file that only the agent's user may read. It removes what is at the path, and opens none of it: a link
+// Write makes a file that only the agent's user may read. It removes a file at the path without opening it: a link
 // could lead to a file of others, and a FIFO would block. With sync, the contents are on the disk when Write returns.
 func Write(path string, text []byte, sync bool) error {
 	file, err := create(path)
@@ -53,7 +53,7 @@ func Write(path string, text []byte, sync bool) error {
 	return errors.Join(err, file.Close())
 }
 
-// aside is the suffix of what was in the place of a file.
+// aside is the suffix of a moved object that was in a file's place.
 const aside = ".damaged"
 
 func create(path string) (*os.File, error) {

@@ -19,8 +19,8 @@ import (
 	"github.com/podsync/podsync/runtime/image"
 )
 
-// Images of a registry name users of 1 MiB, so that a list of all images exceeds a message. The images that the agent
-// has pulled are removed nevertheless, also those that an agent before it has pulled, and then lists work again.
+// A registry's images have user names with 1 MiB, so that a list of all images exceeds a message. The agent still removes
+// the images that it or an earlier agent has pulled, and then lists work again.
 func TestImagesAreCollectedWhenTheListIsTooLarge(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		config := critest.Config{Images: localImages("theirs", "pinned")}

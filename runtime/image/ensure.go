@@ -233,7 +233,7 @@ func (m *Manager) mayUse(ctx context.Context, req *request, img *Image) (bool, e
 	return err == nil && m.access.allows(img, req.ref, credentials), err
 }
 
-// hasUsed reports whether containers in the pod have run with an image: what the node has suffices for a restart.
+// hasUsed reports whether containers in the pod have run with an image: then the node's copy suffices for a restart.
 func (m *Manager) hasUsed(req *request, img *Image) bool {
 	return img != nil && (slices.Contains(req.Used, img.ID) || m.access.hasUsed(req.PodUID, req.ref.repository, img.ID))
 }

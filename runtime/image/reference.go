@@ -69,8 +69,8 @@ func completed(name string) string {
 	return normal(name)
 }
 
-// tagged returns a name that has both tag and digest without the digest, and
-// false for any other.
+// tagged removes the digest from a name that has a tag, too. It returns false for any
+// other name.
 func tagged(name string) (string, bool) {
 	named, err := reference.ParseNormalizedNamed(name)
 	if err != nil {

@@ -42,7 +42,7 @@ func TestUsesOfRemovedImagesAreForgotten(t *testing.T) {
 	}
 }
 
-// A lease is a use until its end.
+// A leased image counts as in use until the lease ends.
 func TestALeaseIsAUse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &Leases{}

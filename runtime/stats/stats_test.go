@@ -295,7 +295,7 @@ func TestUsageOfAPodWithoutCgroupIsThatOfItsContainers(t *testing.T) {
 	same(t, "pod", got.Pods[0].Memory, `{"majorPageFaults":4,"pageFaults":6,"rssBytes":80,"usageBytes":3000,"workingSetBytes":2500}`)
 }
 
-// The CPU time of such a pod does not decrease when one of its containers is removed.
+// The CPU time of a pod without its own cgroup does not decrease when one of its containers is removed.
 func TestSumOfContainersDoesNotFall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := layout{unified: true, pod: "elsewhere", sandbox: "k8s.io/sand", container: "k8s.io/cont"}

@@ -80,7 +80,7 @@ func (c *costs) intercept(ctx context.Context, method string, req, reply any, cc
 	return err
 }
 
-// An agent's work is that of testdata/costs.txt. A change that adds work edits the file, and its author sees what the
+// testdata/costs.txt lists an agent's work. A change that adds work edits the file, and its author sees what the
 // change costs. The parts that measure this machine are off: eviction, and the garbage collection of images.
 func TestCosts(t *testing.T) {
 	var seen strings.Builder

@@ -22,7 +22,7 @@
 //
 // The file and the folder of a kubelet's flags, and for plugins with tokenAttributes a source of tokens and of service accounts.
 // The pod's namespace, name, UID, images and serviceAccountName count; no default of the API is needed. Each image name that a
-// plugin must match is used as the pod has it. The returned secrets belong to the caller, and keyring.New reads them.
+// plugin must match is used as it stands in the pod. The returned secrets belong to the caller, and keyring.New reads them.
 //
 // # What it guarantees
 //

@@ -263,7 +263,7 @@ func takes(d time.Duration) func(context.Context, int) error {
 	}
 }
 
-// from returns an end from the nth call on; the calls before hang.
+// from lets calls return from the nth one on; earlier calls hang.
 func from(n int, end func(context.Context, int) error) func(context.Context, int) error {
 	return func(ctx context.Context, calls int) error {
 		if calls < n {

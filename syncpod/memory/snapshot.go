@@ -231,7 +231,7 @@ func (p *Pod) Snapshot() (s Snapshot, news bool) {
 func (p *Pod) Saved(s Snapshot) { p.saved, p.outdated, p.recorded, p.unsaved = s, false, true, false }
 
 // NeedRecord makes Snapshot report news unless a record is stored. Before the node gets anything for the pod, there must be a
-// record: by it the next agent finds the pod, and removes what was made.
+// record: by it the next agent finds the pod, and removes the pod's objects.
 func (p *Pod) NeedRecord() { p.unsaved = !p.recorded }
 
 func (c Containers) save() (saved []savedContainer) {

@@ -35,7 +35,7 @@ func ofContainer(c *v1.Container) request {
 	return r
 }
 
-// ofPod returns what the containers of a pod request at the same time: an init container runs beside the sidecars before it, the other
+// ofPod returns the sum that a pod's containers request at the same time: an init container runs beside the sidecars before it, the other
 // containers beside all sidecars.
 func ofPod(pod *v1.Pod) request {
 	most, running := request{}, request{}
@@ -264,7 +264,7 @@ func (s State) enough(nodes topology.Mask, r request) bool {
 	return true
 }
 
-// reuse makes the blocks of the init containers before a container smaller by what it reuses. The State must be a clone.
+// reuse shrinks the earlier init containers' blocks by the amount that a container reuses. The State must be a clone.
 func (s State) reuse(pod *v1.Pod, container string, by Block) {
 	left := by.Size
 	for i := range pod.Spec.InitContainers {

@@ -1,6 +1,6 @@
 // Package numamemory gives containers memory and huge pages from NUMA nodes, as the memory manager of a kubelet does (KEP-1769).
 //
-// A [State] is a machine's memory, and who has it. [State.Hints] returns the sets of NUMA nodes that can serve a container, for package
+// A [State] is a machine's memory, and which container has which part. [State.Hints] returns the sets of NUMA nodes that can serve a container, for package
 // topology to merge with those of CPUs and devices; [State.Allocate] gives the container its memory from the chosen nodes. Only
 // Guaranteed pods get memory of their own, with the policy Static. The caller sets the nodes of [State.Container] as the cpuset.mems of
 // the container, and stores the State. [State.Started] and [State.Release] free memory.

@@ -27,7 +27,7 @@ type Agent interface {
 	Explain(pod types.UID) string
 }
 
-// A state is what the page shows of all pods.
+// A state is the page's view of all pods.
 type state struct {
 	Node     string    `json:"node"`
 	Timeline bool      `json:"timeline"`
@@ -201,7 +201,7 @@ func keptNote(e *source.ManifestError) string {
 	return ""
 }
 
-// A detail is what the page shows of one pod.
+// A detail is the page's view of one pod.
 type detail struct {
 	podLine
 	Explanation string          `json:"explanation"`
@@ -223,7 +223,7 @@ type containerLine struct {
 	Last     string `json:"l,omitempty"`
 }
 
-// detailOf returns what the page shows of a pod, and false if there is no such pod.
+// detailOf returns the page's view of a pod, and false for an unknown pod.
 func (p *Page) detailOf(a Agent, uid types.UID) (detail, bool) {
 	for _, pod := range a.Pods() {
 		if pod.Pod.UID != uid {

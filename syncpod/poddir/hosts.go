@@ -26,7 +26,7 @@ const (
 	maxNodeHosts = 16 << 20
 )
 
-// hostsMount writes the pod's hosts file and mounts it, if the container should have it.
+// hostsMount writes the pod's hosts file and mounts it, unless the container must not get it.
 func (d *Dirs) hostsMount(root *os.Root, req container.MountRequest) (*runtimeapi.Mount, error) {
 	pod := req.Pod
 	if len(req.PodIPs) == 0 && !pod.Spec.HostNetwork || mountsAt(req.Container, hostsPath) {

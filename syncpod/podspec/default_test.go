@@ -78,7 +78,7 @@ func TestDefaultPullPolicy(t *testing.T) {
 	for image, want := range map[string]v1.PullPolicy{
 		"a": v1.PullAlways, "a:latest": v1.PullAlways, "r:5000/a": v1.PullAlways, "a:1": v1.PullIfNotPresent, "r:5000/a:1": v1.PullIfNotPresent,
 		"a@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef": v1.PullIfNotPresent,
-		// The tag alone decides, as runtime/image has it too.
+		// The tag alone decides, as in runtime/image.
 		"a:latest@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef": v1.PullAlways,
 		"": v1.PullIfNotPresent, "A:latest": v1.PullIfNotPresent,
 	} {

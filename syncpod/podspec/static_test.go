@@ -85,7 +85,7 @@ func TestStatic(t *testing.T) {
 	if !reflect.DeepEqual(pod, before) {
 		t.Error("the pod was changed")
 	}
-	for _, name := range []string{"", "../x", "Web"} { // as errors are to have it
+	for _, name := range []string{"", "../x", "Web"} { // as errors must print it
 		if got := podspec.Static(&v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}}, "n", podspec.Source{}).Name; got != name {
 			t.Errorf("the name %q became %q", name, got)
 		}

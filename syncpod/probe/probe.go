@@ -71,7 +71,7 @@ func wantedProbes(p *pod, status *runtime.PodStatus, ending bool) map[key]*probe
 }
 
 // reportedStarted reports whether the pod's status has started=true for this container ID, from an earlier agent. Its startup
-// probe is not repeated: it may check what is only true during a start, and its failure would restart a container that works.
+// probe is not repeated: it may check a condition that holds only during a start, and its failure would restart a container that works.
 func reportedStarted(pod *v1.Pod, name string, id runtime.ContainerID) bool {
 	for _, statuses := range [][]v1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
 		for i := range statuses {

@@ -13,4 +13,4 @@ package recorder
 //
 //	recorder.go  the queue and the files
 //	decision.go  one decision as JSON, and back
-//	reduce.go    what is left of a pod
+//	reduce.go    the parts of a pod that are recorded

@@ -49,7 +49,7 @@ func withoutSecrets(h http.Header) {
 	}
 }
 
-// proxy connects the caller to the runtime's URL until the request's context or either end ends. Everyone who has the
+// proxy connects the caller to the runtime's URL until the request's context ends or either side closes. Everyone who has the
 // URL may use it, so it is in no log and no error.
 func (s *streamer) proxy(w http.ResponseWriter, r *http.Request, location string) error {
 	target, err := streamURL(location)

@@ -48,7 +48,7 @@ func randomManifest(r *rand.Rand, name string) string {
 	}
 }
 
-// What a preview of 1,000 random folders says is what the agent then does.
+// For 1,000 random folders, the agent does what the preview has said.
 func TestPreviewIsWhatTheAgentDoes(t *testing.T) {
 	const lives, steps = 20, 50
 	effects := map[actions.Effect]int{}

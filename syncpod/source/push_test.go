@@ -110,7 +110,7 @@ func TestVersionsShareTheirSpec(t *testing.T) {
 	}
 }
 
-// A pod of an API server stays in the program's cache as long as the Push has it, so two copies of it would be kept. A
+// The program's cache keeps a pod from an API server as long as the Push does, so a second copy would be wasted. A
 // missing annotation and missing defaults are set in a copy.
 func TestAdmittedPodsAreShared(t *testing.T) {
 	status := v1.PodStatus{Conditions: []v1.PodCondition{{Type: v1.PodReady}}}

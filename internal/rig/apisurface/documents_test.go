@@ -30,7 +30,7 @@ func missing(document string, packages, lines []string) []string {
 	return names
 }
 
-// documents are those for users. The change log is not among them: it names what was.
+// documents are the pages for users, without the change log, which names removed names.
 func documents(t *testing.T) []string {
 	t.Helper()
 	files := must.Get(filepath.Glob(filepath.Join(root, "docs", "*.md")))(t)
@@ -40,7 +40,7 @@ func documents(t *testing.T) []string {
 	return files
 }
 
-// What documents name is there.
+// Documents name only names that exist.
 func TestDocumentsNameExistingFiles(t *testing.T) {
 	s := public(t)
 	var packages []string

@@ -16,7 +16,7 @@ import (
 var substitution = regexp.MustCompile(`^s/((?:[^/\\]|\\.)+)/((?:[^/\\]|\\.)*)/$`)
 
 // TestMechanismsOfPromises: each line of internal/rig/promises/mechanisms breaks its file as it is today, in a way that the parser of Go
-// accepts, and names tests that exist. The script beside it, which takes hours of the compiler, so tries what it means to try.
+// accepts, and names tests that exist. So the script beside it, which compiles for hours, removes the mechanisms that it means.
 func TestMechanismsOfPromises(t *testing.T) {
 	tests, tried := allTests(t), 0
 	for line := range strings.Lines(read(t, "internal/rig/promises/mechanisms")) {

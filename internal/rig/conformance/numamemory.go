@@ -237,7 +237,7 @@ func amounts(s numamemory.State) (all []nodeAmounts) {
 	return all
 }
 
-// sort puts hints into one order, and leaves out what is empty.
+// sort orders hints, and omits empty ones.
 func (a *memoryAnswer) sort() {
 	a.After = byGroup(a.After)
 	for _, all := range a.Hints {

@@ -20,7 +20,7 @@ type life struct {
 	synced, stopping, skipped bool
 	// beside means that the pod was started while containers of another pod with its name could run.
 	beside bool
-	// inRuntime: the runtime was said to have it before it was stopped. stopped: a call
+	// inRuntime: a report of the runtime named the pod before it was stopped. stopped: a call
 	// that stops it has succeeded.
 	inRuntime, stopped bool
 	// grace is the last grace period in seconds, zero if there was none. lengthened

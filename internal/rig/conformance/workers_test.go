@@ -14,7 +14,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
-// A rule explains what it is about and nothing beside it: in a record that deviates,
+// A rule explains its own deviation and no other one: in a record that deviates,
 // every other fact is noticed when it is wrong.
 func TestARuleExplainsNothingElse(t *testing.T) {
 	deviate, facts := map[string]int{}, 0

@@ -94,7 +94,7 @@ func pullEvil(repository string) func(*v1.Container) {
 	}
 }
 
-// textsAreHarmless waits until the containers have failed, and checks what was reported of them.
+// textsAreHarmless waits until the containers have failed, and checks the reports about them.
 func (s *siege) textsAreHarmless(p *v1.Pod) error {
 	err := s.until(patience, func() error {
 		status := s.status(p.UID)
@@ -144,7 +144,7 @@ func obeyed(c rune) bool {
 	return c != '\n' && c != '\t' && (unicode.IsControl(c) || unicode.Is(unicode.Bidi_Control, c))
 }
 
-// secretIsRedacted waits until the runtime has refused the command, and the value was replaced in what it says.
+// secretIsRedacted waits until the runtime has refused the command, and checks that the value was replaced in its error.
 func (s *siege) secretIsRedacted(p *v1.Pod) error {
 	err := s.until(patience, func() error {
 		for _, e := range s.events(p.UID, "Failed") {

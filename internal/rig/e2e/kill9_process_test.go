@@ -119,7 +119,7 @@ func (a *agentProcess) reported() map[string]v1.PodStatus {
 	return last
 }
 
-// lines returns what was written to the log from an offset on.
+// lines returns the log's lines after an offset.
 func (a *agentProcess) lines(from int64) (lines []line) {
 	a.t.Helper()
 	text := must.Get(os.ReadFile(a.log))(a.t)

@@ -18,7 +18,7 @@ import (
 	nodeagent "github.com/podsync/podsync/syncpod/agent"
 )
 
-// yes is a runtime that has container old of the pod, which runs, and does what it is asked.
+// yes is a runtime in which the pod's container old runs. It accepts every call.
 type yes struct {
 	runtimeapi.RuntimeServiceClient
 }

@@ -73,7 +73,7 @@ func (c *child) receive(into any) error {
 	return err
 }
 
-// end ends the child, and waits until it has ended.
+// end closes the standard input of the child, which then exits, and waits for that.
 func (c *child) end() error { return errors.Join(c.orders.Close(), c.cmd.Wait()) }
 
 // play runs a child process until its task is done or its standard input ends.

@@ -85,7 +85,7 @@ func (m *Mirrors) setDesired(s source.Snapshot) {
 	}
 }
 
-// PodChanged reports that the API server has a pod, or with gone set that it no longer has it.
+// PodChanged reports a pod that the API server has or, if gone is set, had.
 // Register it with Watch of a pods.Source.
 func (m *Mirrors) PodChanged(pod *v1.Pod, gone bool) {
 	if Shown(pod) == "" {

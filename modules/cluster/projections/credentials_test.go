@@ -252,7 +252,7 @@ func TestCertificateIsRequested(t *testing.T) {
 	})
 }
 
-// Each type of key is what the API calls it, also for the proof that Kubernetes 1.35 requires.
+// Each key type is the one that the API names, also for the proof that Kubernetes 1.35 requires.
 func TestKeyTypes(t *testing.T) {
 	for _, test := range []struct {
 		keyType string

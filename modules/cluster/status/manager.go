@@ -153,7 +153,7 @@ func (m *Manager) Finished(uid types.UID) {
 	}
 }
 
-// PodChanged reports that the API server has a pod, or with gone set that it no longer has it.
+// PodChanged reports a pod that the API server has or, if gone is set, had.
 // Register it with Watch of a pods.Source, after the mirrors' PodChanged.
 func (m *Manager) PodChanged(pod *v1.Pod, gone bool) {
 	m.mu.Lock()

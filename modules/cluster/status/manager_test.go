@@ -505,7 +505,7 @@ func TestStatusWaitsForTheFirstList(t *testing.T) {
 	})
 }
 
-// A response is kept until the informer has its version, and not at all if the informer has it before the response arrives.
+// A response is kept until the informer has the same version. It is not kept if the informer was faster.
 func TestResponsesAreNotKept(t *testing.T) {
 	atDesk(t, podOf(), func(d *desk) {
 		d.set(podOf(), v1.PodStatus{Phase: v1.PodRunning})

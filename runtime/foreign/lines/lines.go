@@ -14,7 +14,7 @@ const Max = 16 << 10
 
 // Bound returns a logger that writes to log. Messages, errors and values are bounded and escaped by package foreign,
 // except values that implement logr.Marshaler. They keep line feeds, which a structured log quotes or indents. A list or
-// struct that needs neither stays what it is; otherwise it becomes a text.
+// struct that needs neither is not changed; any other becomes a text.
 func Bound(log logr.Logger) logr.Logger {
 	to := log.GetSink()
 	if to == nil {

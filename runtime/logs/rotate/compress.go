@@ -64,7 +64,7 @@ func compress(ctx context.Context, dir folder, name, to string, p *partial) (don
 	return true, dir.Remove(name)
 }
 
-// compressTo compresses what is left from the source until ctx ends.
+// compressTo compresses the rest of the source until ctx ends.
 func compressTo(ctx context.Context, dir folder, name string, from *os.File, info fs.FileInfo, p *partial) (done bool, err error) {
 	file, err := p.reopen(dir, name)
 	if err == nil && file == nil {

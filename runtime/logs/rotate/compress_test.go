@@ -24,7 +24,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
-// brief is a context that ends after its end was checked once.
+// brief is a context that is cancelled after its first check.
 type brief struct {
 	context.Context
 	asked bool

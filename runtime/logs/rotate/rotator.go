@@ -93,7 +93,7 @@ type containerLog struct {
 	// growth decides when the file's size is read again, at look.
 	growth growth
 	look   time.Time
-	// compressions are what is left from the last rotation, partial is the first one's progress,
+	// compressions are unfinished ones from the last rotation, partial is the first one's progress,
 	// and compressed is when the log was last served.
 	compressions []Step
 	partial      partial

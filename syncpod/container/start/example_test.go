@@ -38,7 +38,7 @@ func (f *forgetful) Dispose(_ context.Context, id string) error {
 	return nil
 }
 
-// attempts prints what it is asked to note.
+// attempts prints each noted attempt.
 type attempts struct{ refused int }
 
 func (a *attempts) Used(_ context.Context, container string, attempt uint32, _ bool) {

@@ -65,7 +65,7 @@ func (p *Pod) Observe(ctx context.Context, seen *runtime.PodStatus) {
 	p.Record(ctx)
 }
 
-// See records the newest status of the pod, and returns it with what the runtime has lost.
+// See records the newest status of the pod, and returns it with the facts that the runtime has lost.
 func (p *Pod) See(ctx context.Context, pod *v1.Pod, seen *runtime.PodStatus) (complete *runtime.PodStatus) {
 	p.Do(func(m *memory.Pod) {
 		if pod != nil {
@@ -82,7 +82,7 @@ func (p *Pod) See(ctx context.Context, pod *v1.Pod, seen *runtime.PodStatus) (co
 // sandboxKey is the key of the sandbox's failures. No container has it.
 var sandboxKey = memory.Key{}
 
-// Facts returns the input of a decision from a status that See has returned. The caller adds what it knows besides: why the
+// Facts returns the input of a decision from a status that See has returned. The caller adds further facts: why the
 // pod must end or wait, and the addresses that a sandbox waits for.
 func (p *Pod) Facts(pod *v1.Pod, complete *runtime.PodStatus, probes map[runtime.ContainerID]actions.ProbeResults, now time.Time) actions.Input {
 	p.mu.Lock()

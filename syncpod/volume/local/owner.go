@@ -136,8 +136,8 @@ func (a access) isOf(info fs.FileInfo) bool {
 	return info.Mode()&^fs.ModeType == a.mode && isOwned(info, a.user, a.group)
 }
 
-// give sets the access to the directory with that name in root, unless it has
-// it.
+// give sets the access of the directory with that name in root. It changes nothing if the directory already has that
+// access.
 func give(root *os.Root, name string, a access) error {
 	dir, info, err := enter(root, name)
 	if err != nil {

@@ -56,7 +56,7 @@ func (s *speaker) say(l said) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l.Time = time.Now()
-	_ = s.out.Encode(l) // the reader has ended, and the agent ends with it
+	_ = s.out.Encode(l) // the reader has exited, and the agent with it
 }
 
 func (s *speaker) status(_ context.Context, pod *v1.Pod, status v1.PodStatus) error {

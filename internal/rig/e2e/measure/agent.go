@@ -79,7 +79,7 @@ func (a *agent) root() string { return filepath.Join(a.dir, "root") }
 
 func (a *agent) manifests() string { return filepath.Join(a.dir, "manifests") }
 
-// end ends the agent, and keeps its pods running.
+// end stops the agent, and keeps its pods running.
 func (a *agent) end() {
 	a.events.end()
 	_ = a.cmd.Process.Signal(os.Interrupt)
