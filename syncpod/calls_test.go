@@ -67,7 +67,7 @@ func TestASettledPodCostsNoCall(t *testing.T) {
 	})
 }
 
-// Nor does its end.
+// The stop of a settled pod makes two calls that change the runtime, and one list.
 func TestCallsOfAnEnd(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.settle(testPod(), time.Minute)

@@ -39,7 +39,7 @@ type Parts struct {
 	Hooks lifecycle.Hooks
 	// Prepare prepares the node for a pod. Default: with a Root, a *poddir.Dirs; without, nothing is prepared.
 	Prepare Preparer
-	// Refresh updates ConfigMaps' files, Secrets and tokens in pod volumes. Default: the *poddir.Dirs if Prepare is
+	// Refresh updates the files that pod volumes have from ConfigMaps, Secrets and tokens. Default: the *poddir.Dirs if Prepare is
 	// also the default; otherwise nothing is refreshed.
 	Refresh Refresher
 	// Volumes sets up the volumes of pods below the Root, for the default Prepare. Default: a *local.Volumes.

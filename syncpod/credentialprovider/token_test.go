@@ -24,7 +24,7 @@ func (c *counted) Token(context.Context, *v1.Pod, *v1.ServiceAccountTokenProject
 	return fmt.Sprint("t", c.n), c.err
 }
 
-// A token is held until it must be renewed, and used until it expires if it cannot be.
+// A token is cached until it must be renewed. While it cannot be renewed, it is used until it expires.
 func TestTokenIsHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var held tokens

@@ -43,7 +43,7 @@ import (
 // canary is a Secret's value. A program that fails with it repeats it in several forms.
 const canary = "c4n4ry\"&\x1b\n5ecret"
 
-// forms are the parts of which no place may have one.
+// forms are the parts that must appear nowhere.
 var forms = []string{"c4n4ry", "5ecret"}
 
 // A chatty runtime repeats everything that it was sent in the errors of some of its calls, as runc does with commands, and

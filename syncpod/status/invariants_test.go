@@ -49,7 +49,7 @@ func TestT1_PhaseNeverGoesBack(t *testing.T) {
 	}
 }
 
-// Regardless of which input reports the end of the pod, the whole status is that of a finished pod.
+// Whichever input reports the end of the pod, the whole status is that of a finished pod.
 func TestT1_AnEndIsForGood(t *testing.T) {
 	for name, change := range map[string]func(*apistatus.Input, v1.PodPhase){
 		"published before": func(in *apistatus.Input, p v1.PodPhase) { in.Previous = &v1.PodStatus{Phase: p} },

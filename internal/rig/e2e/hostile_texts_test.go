@@ -31,7 +31,7 @@ const (
 	hostileText = "\x1b[2J\x1b]0;owned\x07\u009b31m\u202ecba\u2066\r\nJan  1 00:00:00.000  forged line\n"
 	// canaryValue is the value of the Secret that the agent has for each name: TestHostileContainers looks for it everywhere.
 	canaryValue = "h0st1le-c4n4ry&5ecret"
-	// evilHost is the registry of which the test is the server.
+	// evilHost is the registry that the test serves.
 	evilHost = "evil.podsync.test"
 )
 

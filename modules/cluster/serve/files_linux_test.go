@@ -12,7 +12,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
-// wantNotRead checks that a read rejects a FIFO, of which opening would wait for a writer, and a file of a terabyte.
+// wantNotRead checks that a read rejects a FIFO, which would block until a writer opens it, and a file with a terabyte.
 func wantNotRead(t *testing.T, name string, read func(path string) error) {
 	t.Helper()
 	fifo, huge := filepath.Join(t.TempDir(), "fifo"), filepath.Join(t.TempDir(), "huge")

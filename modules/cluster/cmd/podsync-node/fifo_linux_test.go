@@ -15,7 +15,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
-// The node rejects a FIFO in place of a file, of which opening would wait for a writer, and a file of a terabyte.
+// The node rejects a FIFO in place of a file, because it would block until a writer opens it, and a file with a terabyte.
 func TestFIFOsAreNotOpened(t *testing.T) {
 	fifo, huge := filepath.Join(t.TempDir(), "fifo"), filepath.Join(t.TempDir(), "huge")
 	must.Do(t, errors.Join(syscall.Mkfifo(fifo, 0o600), os.WriteFile(huge, nil, 0o600), os.Truncate(huge, 1<<40)))
