@@ -2,14 +2,14 @@ package memory
 
 import (
 	"encoding/json"
+	"errors"
 	"time"
 
 	"github.com/podsync/podsync/internal/statusjson"
 	"github.com/podsync/podsync/runtime"
 )
 
-// recordVersion is the version of a Record's format. Files without a version have the names of
-// recordV0.
+// recordVersion is the version of a Record's format.
 const recordVersion = 1
 
 // recordV1 is a Record as JSON.
@@ -49,19 +49,6 @@ func (c crashV1) crash() CrashBackOff {
 	}
 }
 
-// recordV0 has the field names of a Record before its format had a version.
-type recordV0 struct {
-	Deadline   time.Time                             `json:"deadline"`
-	Attempts   map[string]uint32                     `json:"attempts"`
-	Ran        []string                              `json:"ran"`
-	Exited     []runtime.ContainerStatus             `json:"exited"`
-	Started    []runtime.ContainerStatus             `json:"started"`
-	Unhooked   []string                              `json:"unhooked"`
-	Asked      []string                              `json:"asked"`
-	PreStopped []string                              `json:"preStopped"`
-	Resources  map[string]runtime.ContainerResources `json:"resources"`
-}
-
 // MarshalJSON writes the format's newest version.
 func (r Record) MarshalJSON() ([]byte, error) {
 	return json.Marshal(recordV1{
@@ -73,11 +60,14 @@ func (r Record) MarshalJSON() ([]byte, error) {
 }
 
 // UnmarshalJSON reads all versions. If the version is newer than this agent's, it reads the fields that have
-// the same names.
+// the same names. A record without a version is an error.
 func (r *Record) UnmarshalJSON(text []byte) error {
 	var read recordV1
-	if err := json.Unmarshal(text, &read); err != nil || read.Version == 0 {
-		return r.readOther(text, err)
+	if err := json.Unmarshal(text, &read); err != nil {
+		return err
+	}
+	if read.Version == 0 {
+		return errors.New("the record has no version")
 	}
 	*r = Record{
 		Deadline: read.Deadline, NextAttempts: read.NextAttempts, EverStarted: read.EverStarted,
@@ -85,33 +75,6 @@ func (r *Record) UnmarshalJSON(text []byte) error {
 		Started:        each(read.Started, func(c statusjson.Container) runtime.ContainerStatus { return c.Status(runtime.ContainerRunning) }),
 		StartRequested: read.StartRequested, PostStartPending: read.PostStartPending, PreStopCompleted: read.PreStopCompleted,
 		Restarting: read.Restarting, Resources: read.Resources, CrashBackOffs: eachValue(read.CrashBackOffs, crashV1.crash),
-	}
-	return nil
-}
-
-// readOther reads a text that is not of the newest version, or has no version. Only such texts are parsed
-// twice, because every agent reads all records at its start.
-func (r *Record) readOther(text []byte, failed error) error {
-	var format struct {
-		Version int `json:"version"`
-	}
-	if err := json.Unmarshal(text, &format); err != nil {
-		return err
-	}
-	if format.Version != 0 {
-		return failed
-	}
-	return r.readV0(text)
-}
-
-func (r *Record) readV0(text []byte) error {
-	var read recordV0
-	if err := json.Unmarshal(text, &read); err != nil {
-		return err
-	}
-	*r = Record{
-		Deadline: read.Deadline, NextAttempts: read.Attempts, EverStarted: read.Ran, Exited: read.Exited, Started: read.Started,
-		StartRequested: read.Asked, PostStartPending: read.Unhooked, PreStopCompleted: read.PreStopped, Resources: read.Resources,
 	}
 	return nil
 }
