@@ -694,8 +694,8 @@ func TestOlderListDoesNotUndoALook(t *testing.T) {
 	})
 }
 
-// The list began before an inspection that did not find the pod, after which the pod was forgotten: the pod does not
-// appear again.
+// A list shows a pod that a later inspection did not find. The list is older than that inspection, so the forgotten pod
+// does not appear again.
 func TestOlderListDoesNotBringBackAPod(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		n.pod("u")

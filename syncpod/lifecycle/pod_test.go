@@ -78,7 +78,7 @@ func TestAFailedStopSparesItsSandbox(t *testing.T) {
 	})
 }
 
-// Once the grace period has expired nothing is spared: sidecars stop, and the sandbox does.
+// Once the grace period has expired, the sidecars and the sandbox are stopped, too.
 func TestAFailedStopAtTheEnd(t *testing.T) {
 	bubble(t, func(r *rig) {
 		r.stops = ends{"app": fails(errBroken)}
