@@ -309,9 +309,7 @@ func TestT7_EndBesideAHandler(t *testing.T) {
 
 // B6: a handler that an agent crash has interrupted delays no restart either, and its failure stops its container alone.
 func TestB6_RestartsBesideAnInterruptedHandler(t *testing.T) {
-	dir := t.TempDir()
-	bubble(t, func(t *testing.T, n *node) {
-		n.restart(recorded(dir))
+	withRecords(t, func(t *testing.T, n *node, dir string) {
 		pod := testPod(containers(ctr("app"), postStart(ctr("hooked"), "sleep", "100000")))
 		n.crashDuring(critest.StartContainer, "hooked", func(ctx context.Context) { n.SyncPod(ctx, pod, nil) }, recorded(dir))
 		wait := n.inFlight(pod)

@@ -69,9 +69,7 @@ func TestC5_StartedAndLost(t *testing.T) {
 	for loss, lose := range losses() {
 		for who, restarts := range map[string]bool{"same agent": false, "new agent": true} {
 			t.Run(loss+", "+who, func(t *testing.T) {
-				dir := t.TempDir()
-				bubble(t, func(t *testing.T, n *node) {
-					n.restart(recorded(dir))
+				withRecords(t, func(t *testing.T, n *node, dir string) {
 					n.sync(testPod(never)) // and no more than that
 					lose(n)
 					if restarts {
@@ -91,9 +89,7 @@ func TestC5_StartedAndLost(t *testing.T) {
 
 // C5: the same holds for a container whose exit was seen.
 func TestC5_ExitedAndLostWithTheSandbox(t *testing.T) {
-	dir := t.TempDir()
-	bubble(t, func(t *testing.T, n *node) {
-		n.restart(recorded(dir))
+	withRecords(t, func(t *testing.T, n *node, dir string) {
 		pod := testPod(containers(ctr("app", "true"), ctr("b")), never)
 		n.settle(pod, time.Minute)
 		must(t, n.Restart(faults.Restart{Sandboxes: faults.EffectRemoved, Containers: faults.EffectRemoved}))
@@ -145,9 +141,7 @@ func TestC5_StartIsRecordedWithItsAnswer(t *testing.T) {
 // C5: if the answer of a start and the container are both lost, the result is unknown. The container is started
 // again, and that is reported.
 func TestC5_StartWithoutAnAnswerIsRepeated(t *testing.T) {
-	dir := t.TempDir()
-	bubble(t, func(t *testing.T, n *node) {
-		n.restart(recorded(dir))
+	withRecords(t, func(t *testing.T, n *node, dir string) {
 		must(t, n.cutStart(testPod(never), "app"))
 		must(t, n.Restart(faults.Restart{Sandboxes: faults.EffectRemoved, Containers: faults.EffectRemoved}))
 		n.restart(recorded(dir))
@@ -163,9 +157,7 @@ func TestC5_StartWithoutAnAnswerIsRepeated(t *testing.T) {
 func TestC5_ObservedDuringTheSync(t *testing.T) {
 	for name, restarts := range map[string]bool{"same agent": false, "new agent": true} {
 		t.Run(name, func(t *testing.T) {
-			dir := t.TempDir()
-			bubble(t, func(t *testing.T, n *node) {
-				n.restart(recorded(dir))
+			withRecords(t, func(t *testing.T, n *node, dir string) {
 				pod := testPod(never)
 				n.Fault(faults.Fault{
 					Match: faults.Match{Method: critest.StartContainer}, When: faults.After, Err: status.Error(codes.Unavailable, "gone"),
@@ -189,9 +181,7 @@ func TestC5_ObservedDuringTheSync(t *testing.T) {
 func TestT2_ObservedDuringTheSync(t *testing.T) {
 	for name, restarts := range map[string]bool{"same agent": false, "new agent": true} {
 		t.Run(name, func(t *testing.T) {
-			dir := t.TempDir()
-			bubble(t, func(t *testing.T, n *node) {
-				n.restart(recorded(dir))
+			withRecords(t, func(t *testing.T, n *node, dir string) {
 				pod := testPod(containers(ctr("app"), ctr("b")))
 				n.settle(pod, time.Minute)
 				before := n.status()
@@ -215,9 +205,7 @@ func TestT2_ObservedDuringTheSync(t *testing.T) {
 
 // F14: an interrupted start does not count as a run, regardless of who reads the status.
 func TestF14_ObservedCutStartIsNoRun(t *testing.T) {
-	dir := t.TempDir()
-	bubble(t, func(t *testing.T, n *node) {
-		n.restart(recorded(dir))
+	withRecords(t, func(t *testing.T, n *node, dir string) {
 		must(t, n.cutStart(testPod(never), "app"))
 		n.Observe(t.Context(), n.status())
 		must(t, n.Remove(n.current("app").ID.ID))
@@ -232,9 +220,7 @@ func TestF14_ObservedCutStartIsNoRun(t *testing.T) {
 func TestC5_StartWithoutAnAnswerIsRepeatedInANewSandbox(t *testing.T) {
 	for name, lost := range map[string]faults.RestartEffect{"stopped": faults.EffectStopped, "gone": faults.EffectRemoved} {
 		t.Run(name, func(t *testing.T) {
-			dir := t.TempDir()
-			bubble(t, func(t *testing.T, n *node) {
-				n.restart(recorded(dir))
+			withRecords(t, func(t *testing.T, n *node, dir string) {
 				pod := testPod(inits(ctr("init", "true")), never)
 				must(t, n.cutStart(pod, "app"))
 				must(t, n.Restart(faults.Restart{Sandboxes: lost, Containers: faults.EffectRemoved}))
@@ -267,9 +253,7 @@ func TestS3_UnknownInitContainerIsStoppedBeforeItIsJudged(t *testing.T) {
 
 // W11: the status of an unknown or removed pod is not stored.
 func TestW11_ObservedPodIsNotRemembered(t *testing.T) {
-	dir := t.TempDir()
-	bubble(t, func(t *testing.T, n *node) {
-		n.restart(recorded(dir))
+	withRecords(t, func(t *testing.T, n *node, dir string) {
 		pod := testPod(containers(ctr("app", "true"), ctr("b")), never)
 		n.settle(pod, time.Minute)
 		n.end(pod, nil)
@@ -290,9 +274,7 @@ func TestC5_UnknownStateIsStoppedAndNotRepeated(t *testing.T) {
 		"the runtime has lost that":       func(s *runtimeapi.ContainerStatus) { s.StartedAt = 0 },
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir := t.TempDir()
-			bubble(t, func(t *testing.T, n *node) {
-				n.restart(recorded(dir))
+			withRecords(t, func(t *testing.T, n *node, dir string) {
 				pod := testPod(containers(ctr("app"), ctr("b")), never)
 				n.settle(pod, time.Minute)
 				must(t, n.Restart(faults.Restart{Containers: faults.EffectUnknown}))
@@ -332,9 +314,7 @@ func TestC5_RanAfterAll(t *testing.T) {
 		want   int
 	}{"never": {never, 1}, "until it succeeds, as it has": {onFailure, 1}, "always": {func(*v1.Pod) {}, 2}} {
 		t.Run(name, func(t *testing.T) {
-			dir := t.TempDir()
-			bubble(t, func(t *testing.T, n *node) {
-				n.restart(recorded(dir))
+			withRecords(t, func(t *testing.T, n *node, dir string) {
 				pod := testPod(tc.change)
 				n.Fault(faults.Fault{Match: faults.Match{Method: critest.StartContainer}, When: faults.Midway, Delay: 12 * time.Second, IgnoreCancel: true})
 				n.SyncPod(giveUp(t, 10*time.Second), pod, nil)
@@ -394,9 +374,7 @@ func TestC5_InitContainerStartedAndLost(t *testing.T) {
 		apps  int
 	}{"seen to succeed": {true, v1.PodRunning, 1}, "not seen to end": {false, v1.PodFailed, 0}} {
 		t.Run(name, func(t *testing.T) {
-			dir := t.TempDir()
-			bubble(t, func(t *testing.T, n *node) {
-				n.restart(recorded(dir))
+			withRecords(t, func(t *testing.T, n *node, dir string) {
 				pod := testPod(inits(ctr("init")), never)
 				n.sync(pod)
 				if tc.exits {
@@ -519,9 +497,7 @@ func TestRestartAllThatASidecarAsksFor(t *testing.T) {
 func TestF14_RestartAllOutlivesTheAgent(t *testing.T) {
 	for name, looks := range map[string]int{"after the removal": 1, "after a look": 2} {
 		t.Run(name, func(t *testing.T) {
-			dir := t.TempDir()
-			bubble(t, func(t *testing.T, n *node) {
-				n.restart(recorded(dir))
+			withRecords(t, func(t *testing.T, n *node, dir string) {
 				pod := testPod(inits(ctr("init", "true"), sidecar("side")), containers(ctr("app")), never, func(p *v1.Pod) {
 					p.Spec.InitContainers[1].RestartPolicyRules = []v1.ContainerRestartRule{{
 						Action:    v1.ContainerRestartRuleActionRestartAllContainers,

@@ -58,9 +58,7 @@ func TestK7_ALateRecordOfAnEndThatWasCalledOff(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir := t.TempDir()
-			bubble(t, func(t *testing.T, n *node) {
-				n.restart(recorded(dir))
+			withRecords(t, func(t *testing.T, n *node, dir string) {
 				pod := testPod(containers(preStop(ctr("app"), "sleep", "3")))
 				n.settle(pod, time.Minute)
 				n.stubborn("app")

@@ -49,6 +49,16 @@ func recorded(dir string) func(*syncpod.Config) {
 	return func(c *syncpod.Config) { c.Parts.Records = syncpod.FileRecords{Dir: dir} }
 }
 
+// withRecords runs a test on a node whose agent has records in dir.
+func withRecords(t *testing.T, test func(t *testing.T, n *node, dir string), adjust ...func(*critest.Config)) {
+	t.Helper()
+	dir := t.TempDir()
+	bubble(t, func(t *testing.T, n *node) {
+		n.restart(recorded(dir))
+		test(t, n, dir)
+	}, adjust...)
+}
+
 // recordIn reads a pod's record.
 func recordIn(t *testing.T, dir string, pod types.UID) (r memory.Record, err error) {
 	text, err := syncpod.FileRecords{Dir: dir}.LoadRecord(t.Context(), pod)
@@ -110,9 +120,7 @@ func TestK7_RestartDuringTheEnd(t *testing.T) {
 func TestK7_AnEndThatWasCalledOffIsNotRemembered(t *testing.T) {
 	for name, hookEnded := range map[string]bool{"before the hook": false, "after the hook": true} {
 		t.Run(name, func(t *testing.T) {
-			dir := t.TempDir()
-			bubble(t, func(t *testing.T, n *node) {
-				n.restart(recorded(dir))
+			withRecords(t, func(t *testing.T, n *node, dir string) {
 				pod := testPod(containers(preStop(ctr("app"), "sleep", "3")))
 				n.settle(pod, time.Minute)
 				n.stubborn("app")
@@ -146,9 +154,7 @@ func TestK7_AnEndThatWasCalledOffIsNotRemembered(t *testing.T) {
 func TestC5_OnlyRunIsNotRepeated(t *testing.T) {
 	for name, restarts := range map[string]bool{"same agent": false, "new agent": true} {
 		t.Run(name, func(t *testing.T) {
-			dir := t.TempDir()
-			bubble(t, func(t *testing.T, n *node) {
-				n.restart(recorded(dir))
+			withRecords(t, func(t *testing.T, n *node, dir string) {
 				pod := testPod(containers(ctr("app"), ctr("b")), never)
 				n.settle(pod, time.Minute)
 				n.exit("app", 0)
@@ -206,9 +212,7 @@ func TestC5_OnlyAContainerThatMayHaveRunIsReportedAsRestarted(t *testing.T) {
 		"was refused": {[]faults.Fault{{Match: starts, Err: errBroken}}, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir := t.TempDir()
-			bubble(t, func(t *testing.T, n *node) {
-				n.restart(recorded(dir))
+			withRecords(t, func(t *testing.T, n *node, dir string) {
 				pod := testPod(containers(ctr("app"), ctr("b")), never)
 				for _, f := range tc.refusals {
 					n.Fault(f)
@@ -232,9 +236,7 @@ func TestC5_OnlyAContainerThatMayHaveRunIsReportedAsRestarted(t *testing.T) {
 func TestC6_HookAfterACrash(t *testing.T) {
 	for _, m := range []critest.Method{critest.StartContainer, critest.CreateContainer, critest.ExecSync} {
 		t.Run("crash after "+string(m), func(t *testing.T) {
-			dir := t.TempDir()
-			bubble(t, func(t *testing.T, n *node) {
-				n.restart(recorded(dir))
+			withRecords(t, func(t *testing.T, n *node, dir string) {
 				pod := testPod(containers(postStart(ctr("app"), "touch", "/hooked")))
 				n.crashDuring(m, "app", func(ctx context.Context) { n.SyncPod(ctx, pod, nil) }, recorded(dir))
 				n.settle(pod, time.Minute)
@@ -269,9 +271,7 @@ func TestC6_HookAfterACrash(t *testing.T) {
 
 // C6: the next agent does not run a finished hook again.
 func TestC6_EndedHookIsNotRunAgain(t *testing.T) {
-	dir := t.TempDir()
-	bubble(t, func(t *testing.T, n *node) {
-		n.restart(recorded(dir))
+	withRecords(t, func(t *testing.T, n *node, dir string) {
 		pod := testPod(containers(postStart(ctr("app"), "touch", "/hooked")))
 		n.sync(pod) // and no more than that
 		n.restart(recorded(dir))
@@ -296,9 +296,7 @@ func TestC11_EphemeralRunsOnce(t *testing.T) {
 		"new agent, only logs": func(n *node, _ string) { n.logs.last["debug"] = 0; n.restart() },
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir := t.TempDir()
-			bubble(t, func(t *testing.T, n *node) {
-				n.restart(recorded(dir))
+			withRecords(t, func(t *testing.T, n *node, dir string) {
 				pod := testPod(ephemeral("debug", "true"))
 				n.settle(pod, time.Minute)
 				n.wantStates("app 0 running", "debug 0 exited")
@@ -323,9 +321,7 @@ func TestC11_RefusedStartIsTriedAgain(t *testing.T) {
 
 // T2: an exit code outlives the agent that saw it.
 func TestT2_ExitCodeOutlivesTheAgent(t *testing.T) {
-	dir := t.TempDir()
-	bubble(t, func(t *testing.T, n *node) {
-		n.restart(recorded(dir))
+	withRecords(t, func(t *testing.T, n *node, dir string) {
 		pod := testPod(containers(ctr("app"), ctr("b")), never)
 		n.settle(pod, time.Minute)
 		n.exit("app", 42)
@@ -341,9 +337,7 @@ func TestT2_ExitCodeOutlivesTheAgent(t *testing.T) {
 
 // T2: the same holds for a container that was first seen during the pod's stop.
 func TestT2_ExitCodeOfTheStopOutlivesTheAgent(t *testing.T) {
-	dir := t.TempDir()
-	bubble(t, func(t *testing.T, n *node) {
-		n.restart(recorded(dir))
+	withRecords(t, func(t *testing.T, n *node, dir string) {
 		n.settle(testPod(), time.Minute)
 		n.end(testPod(), nil)
 		must(t, n.Remove(n.current("app").ID.ID))
@@ -358,9 +352,7 @@ func TestT2_ExitCodeOfTheStopOutlivesTheAgent(t *testing.T) {
 // C2: the number of an instance that was removed before it ever ran leaves no
 // trace but the record.
 func TestC2_RecordedAttemptsAreNotUsedAgain(t *testing.T) {
-	dir := t.TempDir()
-	bubble(t, func(t *testing.T, n *node) {
-		n.restart(recorded(dir))
+	withRecords(t, func(t *testing.T, n *node, dir string) {
 		n.Fault(faults.Fault{Match: faults.Match{Method: critest.StartContainer}, Err: errBroken})
 		n.SyncPod(t.Context(), testPod(), nil)
 		n.sync(testPod())

@@ -117,9 +117,7 @@ func TestC10_FailedResizeBacksOff(t *testing.T) {
 
 // C10: the record shows what has changed while no agent ran.
 func TestC10_ResizeAfterARestart(t *testing.T) {
-	dir := t.TempDir()
-	bubble(t, func(t *testing.T, n *node) {
-		n.restart(recorded(dir))
+	withRecords(t, func(t *testing.T, n *node, dir string) {
 		n.settle(testPod(limited("1", "1Gi")), time.Minute)
 		n.restart(recorded(dir))
 		n.sync(testPod(limited("2", "1Gi")))

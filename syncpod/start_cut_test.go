@@ -22,9 +22,7 @@ import (
 func TestF14_CutStartIsNoRun(t *testing.T) {
 	for name, restarts := range map[string]bool{"new agent": true, "same agent": false} {
 		t.Run(name, func(t *testing.T) {
-			dir := t.TempDir()
-			bubble(t, func(t *testing.T, n *node) {
-				n.restart(recorded(dir))
+			withRecords(t, func(t *testing.T, n *node, dir string) {
 				pod := testPod(inits(ctr("init", "true")), containers(ctr("app"), ctr("b")), never)
 				must(t, n.cutStart(pod, "app"))
 				must(t, n.cutStart(pod, "app"))
@@ -126,9 +124,7 @@ func (n *node) cutStart(pod *v1.Pod, container string) error {
 func TestRefusedStartIsAnEnd(t *testing.T) {
 	for name, restarts := range map[string]bool{"same agent": false, "new agent": true} {
 		t.Run(name, func(t *testing.T) {
-			dir := t.TempDir()
-			bubble(t, func(t *testing.T, n *node) {
-				n.restart(recorded(dir))
+			withRecords(t, func(t *testing.T, n *node, dir string) {
 				pod := testPod(containers(ctr("app", "no-such-command"), ctr("b")), never)
 				n.SyncPod(t.Context(), pod, nil)
 				n.wantStates("app 0 exited", "b 0 running")
