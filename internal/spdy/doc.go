@@ -7,8 +7,10 @@
 //
 // Memory is bounded for a peer that sends without end and for one that does not read;
 // docs/ARCHITECTURE.md compares this package with other libraries.
+package spdy
+
+// The files:
 //
 //	conn.go    messages
 //	frame.go   frames
 //	header.go  the headers of streams; dictionary.go their compression dictionary
-package spdy

@@ -30,6 +30,11 @@
 // Answers from drivers and sockets are bounded, and their names never lead out of Config.Root. Errors repeat at most
 // 1 KiB of a driver's message, and no secrets in the call.
 //
+// Package csitest is a driver in memory, for tests.
+package csi
+
+// The files:
+//
 //	config.go     Config, New
 //	objects.go    Objects, Static: where claims, PersistentVolumes and secrets come from
 //	source.go     which volume a claim leads to
@@ -43,6 +48,3 @@
 //	stats.go      VolumeStats: volume usage
 //	local.go      local and hostPath PersistentVolumes; disk.go  file systems on block devices
 //	mount_*.go    mounts, and the group that owns files
-//
-// Package csitest is a driver in memory, for tests.
-package csi

@@ -69,11 +69,11 @@
 //
 //   - Only the desired state of volumes is exported, not the actual one: the volumes that an earlier
 //     agent has set up are not known.
-//
+package prometheus
+
 // The files:
 //
 //	metrics.go    Metrics, and how to attach them to an agent
 //	observers.go  metrics from observers; operations.go from calls to the runtime,
 //	              cgroups.go from cgroups, probes.go from probes, containers.go from starts and statuses
 //	collector.go  gauges that are computed on demand; volumes.go the usage of claims
-package prometheus

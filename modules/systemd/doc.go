@@ -14,9 +14,11 @@
 //	})
 //
 // systemd 242 or newer is needed. The agent must run as root.
+package systemd
+
+// The files:
 //
 //	systemd.go   the connection
 //	slices.go    slices, and the jobs of systemd
 //	property.go  the properties of a slice (pure)
 //	shutdown.go  the inhibitor lock of logind
-package systemd

@@ -43,6 +43,9 @@
 // the end in a [DamagedError]. If a log becomes shorter while it is read, the read ends with
 // [ErrTruncated]. An incomplete entry at a log's end is not an error, because the runtime may be
 // about to complete it.
+package logs
+
+// The files:
 //
 //	reader.go   Reader and Log: finds and reads the parts of a log
 //	options.go  validates and interprets options
@@ -53,4 +56,3 @@
 //	parts.go    the files of a log, and Attempts
 //	follow.go   prints lines as they are written; watch.go watches directories
 //	errors.go   errors
-package logs

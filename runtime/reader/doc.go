@@ -32,9 +32,11 @@
 //
 // Tests with an in-memory runtime count this module's calls. A kubelet's calls are derived from its known sequence: in
 // addition it requests the new sandbox's status, and each image's status a second time to get its user.
+package reader
+
+// The files:
 //
 //	reader.go   Reader: one pod, only its changes
 //	inspect.go  the requests for one pod
 //	list.go     all pods of a node, and which have changed
 //	convert.go  the conversion of CRI's messages
-package reader

@@ -25,6 +25,9 @@
 // A figure that cannot be read is left out, and the error names the file or the call and the cause.
 // All other figures are returned. A container or pod that disappears during the reading is not an
 // error.
+package stats
+
+// The files:
 //
 //	stats.go    the figures
 //	reader.go   Config and Reader; read.go one reading
@@ -37,4 +40,3 @@
 //	rate.go     the CPU rate; sum.go the CPU time for pods without a cgroup
 //	files.go    numbers in the kernel's files
 //	disk_linux.go, disk_other.go  file system usage
-package stats

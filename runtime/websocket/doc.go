@@ -4,7 +4,9 @@
 // It does not support extensions or text messages. A message may have 1 MiB at most, and memory grows only with the bytes
 // that arrive, so that a hostile peer costs little. The caller provides the connection and its deadlines, and closes what
 // Accept and Dial return. A kubelet has k8s.io/streaming for it; docs/ARCHITECTURE.md compares the two.
+package websocket
+
+// The files:
 //
 //	handshake.go  Check, Accept and Dial
 //	conn.go       messages; frame.go frames
-package websocket

@@ -12,9 +12,11 @@
 // sandboxes, and calls [Runner.Forget] when the pod has been removed. A failed Create leaves no sandbox that the Runner does
 // not know; the caller retries it after a back-off. Errors have a class of package cri. All state is in memory: after a
 // restart of the program, list the runtime before the first Create for a pod.
+package run
+
+// The files:
 //
 //	runner.go      Runner, and Resolve, which removes late sandboxes
 //	create.go      Create, and lost answers
 //	attempts.go    the next attempt, and the unresolved attempts
 //	stop.go        Stop and Remove, one at a time for each sandbox; Wait and CancelPending
-package run

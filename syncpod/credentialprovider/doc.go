@@ -33,6 +33,9 @@
 // A plugin is a program that the machine's administrator has installed. It runs with the agent's rights. Its output and
 // its run time are limited, and its path must not lead out of BinDir. Its output is never logged: the credentials in it
 // are only in the returned secrets, and in memory for as long as the plugin allows.
+package credentialprovider
+
+// The files:
 //
 //	config.go    the configuration, and checks of all its fields
 //	plugin.go    one run of a plugin
@@ -42,4 +45,3 @@
 //	token.go     the tokens of service accounts that plugins have received
 //	account.go   the facts about a service account that a plugin receives
 //	provider.go  the Provider
-package credentialprovider

@@ -8,9 +8,6 @@
 //
 //	devices, err := device.New(device.Config{State: "/var/lib/my-agent/devices", Allocator: mine})
 //	sync := syncpod.Config{Extensions: syncpod.Extensions{Devices: devices}}
-//
-//	device.go     Allocation, and its validation
-//	keeper.go     Keeper: persists allocations
 package device
 
 import (

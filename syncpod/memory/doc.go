@@ -4,6 +4,9 @@
 //
 // A [Pod] is a value. Its rules take the time as an argument, make no call and hold no lock:
 // the caller guards the Pod, and loads and saves its [Record].
+package memory
+
+// The files:
 //
 //	pod.go         the end of the pod, its eviction, and the restart of all its containers
 //	containers.go  each container: attempts, the current instance, which the runtime may
@@ -16,4 +19,3 @@
 //	sandbox.go     the sandbox in use, and the wait for its address
 //	record.go      the facts that outlive the agent; json.go writes them as JSON
 //	snapshot.go    converts a Pod to and from its Record, and compares Records
-package memory

@@ -24,9 +24,11 @@
 // Nothing is computed while nobody looks. A browser asks once a second while the page is visible. All viewers share an
 // answer for a second, and after each computation the handler rests for 20 times its duration, so that viewers cost at most
 // a twentieth of one processor, however many pods there are.
+package page
+
+// The files:
 //
 //	page.go    Config, Page: the events
 //	state.go   the pods, their containers, and problems
 //	handler.go requests: which are rejected, and what they cost; serve.go the listener
 //	page_html.go, page_style.go, page_script.go the document
-package page

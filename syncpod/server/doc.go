@@ -81,6 +81,9 @@
 // A request that runs something, opens a connection or has another method than GET is rejected if a browser makes it
 // for a page of another site, because the browser would add its user's client certificate. Requests through a proxy,
 // such as an API server, are not: the proxy knows which pages it serves.
+package server
+
+// The files:
 //
 //	server.go   Config, New; route.go the paths; errors.go error responses
 //	auth.go     authentication and authorization; origin.go pages of other sites; unix.go, unix_linux.go, unix_other.go a local socket
@@ -97,4 +100,3 @@
 //	explain.go  what happens to a pod next
 //	run.go      one command, and checkpoints
 //	health.go   health; node.go configuration and logs of the node
-package server

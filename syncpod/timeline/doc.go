@@ -26,6 +26,9 @@
 // Commands, environments, arguments, labels, termination messages, error texts, and responses or
 // output of probes. Pod names, containers, images and volumes are recorded, and reasons: those of
 // package actions, of statuses, and of errors that have one.
+package timeline
+
+// The files:
 //
 //	timeline.go  Config, Timeline, and the result: Pod, entry
 //	record.go    the record of a pod; bounds.go its limits
@@ -34,4 +37,3 @@
 //	trace.go     Chrome's trace event format
 //	page.go      the page: page_html.go, and its script page_draw.go, page_input.go
 //	serve.go     serves both
-package timeline

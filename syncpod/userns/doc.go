@@ -8,10 +8,10 @@
 //
 // A pod's range is recorded in its directory, in the file and format of a kubelet: each can take over the pods of the
 // other. The range becomes free when the pod has been cleaned up.
-//
+package userns
+
 // The files:
 //
 //	ids.go        IDs: which IDs there are, and the lowest free range; pure
 //	allocator.go  Allocator: gives a range to each pod that needs one, until the pod has been cleaned up
 //	record.go     the file with the range of a pod
-package userns

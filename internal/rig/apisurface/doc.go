@@ -13,11 +13,13 @@
 // They also require a comment on each exported name, a running example in each public
 // package, and valid names and links in documents.
 //
+// TestNoArgumentPanics calls each exported function with nil, zero and hostile arguments.
+package apisurface
+
+// The files:
+//
 //	lines.go     the lines of a package
 //	packages.go  the public packages, as the compiler exports them
 //	leaks.go     exported names that show types which programs cannot name
 //	changes.go   names that were removed since a release, and the change log
 //	comments.go  exported names without a comment
-//
-// TestNoArgumentPanics calls each exported function with nil, zero and hostile arguments.
-package apisurface

@@ -2,8 +2,10 @@
 //
 // [Admission] is a loop.Admission: it rejects a pod that does not fit with a kubelet's reasons, in
 // a kubelet's order.
+package admission
+
+// The files:
 //
 //	admit.go       the checks and their order
 //	fits.go        resources and ports; sysctl.go sysctls; apparmor.go AppArmor
 //	preemption.go  stops pods for a critical one
-package admission

@@ -9,9 +9,11 @@
 // CertificateSigningRequests, for the signers kubernetes.io/kube-apiserver-client-kubelet and
 // kubernetes.io/kubelet-serving, with client-go's package certificate. Keys never leave the node,
 // and are in files that only the agent's user can read.
+package certificates
+
+// The files:
 //
 //	client.go      Client: which credentials are used, and their rotation
 //	transport.go   connections that present the newest certificate
 //	kubeconfig.go  reads and writes kubeconfigs
 //	serving.go     Serving, and self-signed certificates
-package certificates

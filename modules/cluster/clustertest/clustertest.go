@@ -31,13 +31,15 @@
 // it declares a token volume itself. No Kubernetes controller runs: a test must start the controllers for Jobs and
 // Deployments, and the garbage collector, itself. A small binder replaces the scheduler, and deletes the pods of nodes that no
 // longer exist after 40 s.
+package clustertest
+
+// The files:
 //
 //	clustertest.go  Config, Start
 //	apply.go        manifests
 //	wait.go         WaitFor and its failure messages
 //	node.go         nodes are killed, switched off and started; pod.go exits, OOM kills and exec in pods
 //	double.go       NoDoubleRuns
-package clustertest
 
 import (
 	"context"

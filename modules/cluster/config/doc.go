@@ -5,6 +5,9 @@
 // warning for each meaningless field that is set, and an error for a field that requests behaviour that the node does not
 // support. A field that protects the node is never meaningless. [CheckMachine] checks that the machine meets the
 // configuration's requirements.
+package config
+
+// The files:
 //
 //	fields.go     the treatment of each field
 //	hardening.go  the values of fields that protect the node, and the checks of the machine
@@ -14,4 +17,3 @@
 //	values.go     amounts of resources in the file
 //	eviction.go   when pods are evicted
 //	shutdown.go   how long pods may take to stop when the machine shuts down
-package config

@@ -9,8 +9,10 @@
 // after the pod has stopped, or at the agent's next start, but not while it is unknown whether the
 // pod is still desired. A pod with the name of a mirror that is not a mirror is left alone.
 // Requests that the API server rejects are retried with back-off.
+package mirrors
+
+// The files:
 //
 //	mirrors.go   Mirrors: when a mirror is reconciled, and how
 //	source.go    Source: static pods on their way to a loop.Loop
 //	mirror.go    the mirror's object
-package mirrors

@@ -6,8 +6,10 @@
 // tokens until they must be renewed.
 //
 // No error and no log line contains the contents of a Secret, or a token.
+package objects
+
+// The files:
 //
 //	objects.go      Objects
 //	watch.go        the watch of one object, and all of its kind
 //	references.go   which objects a pod names
-package objects

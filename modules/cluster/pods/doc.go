@@ -7,6 +7,8 @@
 // too.
 //
 // The Source ignores mirror pods: their static pods come from another source.
+package pods
+
+// The files:
 //
 //	source.go   Source
-package pods

@@ -16,6 +16,9 @@
 //
 // An admitted user's resources are limited too: concurrent requests and connections. A peer must read some of each
 // response within a time limit, unless the handler sets its own deadline, as streams and logs do.
+package serve
+
+// The files:
 //
 //	serve.go      Serve: TLS on a port, and its limits
 //	health.go     Health: /healthz without TLS
@@ -24,4 +27,3 @@
 //	authn.go      Authenticator; authz.go Authorizer; reviews.go limits concurrent reviews
 //	cache.go      cached results
 //	files.go      certificates and authorities in files that are replaced
-package serve

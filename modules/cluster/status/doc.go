@@ -16,7 +16,9 @@
 // An agent calls Finished of the [Manager] when nothing of a pod is left on the node. If the pod's
 // object is being deleted, the Manager deletes the object with grace period 0 and the UID as precondition,
 // after it has written the last status.
+package status
+
+// The files:
 //
 //	manager.go   Manager: which statuses are pending, and when they are written
 //	patch.go     the patch: which fields and conditions the node owns
-package status

@@ -39,9 +39,11 @@
 //
 // The Rotator touches only files with the names above. If one is a link, a pipe or a directory, or if their directory is a link
 // or belongs to a user other than the agent's or root, it leaves that log alone and returns an error.
+package rotate
+
+// The files:
 //
 //	decide.go    Policy and Decide
 //	rotator.go   Rotator: finds logs, and backs off after failures
 //	files.go     carries out the steps; compress.go compresses
 //	owner_unix.go   checks the owner of a directory; owner_other.go on other systems
-package rotate

@@ -27,7 +27,14 @@
 // Config.Unprivileged for an agent without it. An agent calls volume.ShareRoot at its start, so that
 // mounts propagate between volumes and containers that request it.
 //
-// # Where each rule lives
+// # Limits
+//
+// Without an fsGroup, only root can read a secret whose defaultMode excludes others.
+// emptyDir.sizeLimit limits a volume in memory; a pod that exceeds it on the disk is evicted by
+// package pressure.
+package local
+
+// Where each rule lives:
 //
 //	volume.go     Config, SetUp: which volumes are set up, and where
 //	refresh.go    Refresh: which volumes may have changed, and the next call
@@ -45,15 +52,6 @@
 //	makedir.go    directories to which containers may write concurrently
 //	owner.go      fsGroup, modes, and owners of tokens; owner_*.go owners of files
 //	mount_*.go    mounting
-//
-// # Limits
-//
-// Without an fsGroup, only root can read a secret whose defaultMode excludes others.
-// emptyDir.sizeLimit limits a volume in memory; a pod that exceeds it on the disk is evicted by
-// package pressure.
-package local
-
-// Where each rule lives:
 //
 // The files in a configMap, secret, downwardAPI and projected volume are written as in a kubelet,
 // so that a container sees an update completely or not at all: each version is its own directory,

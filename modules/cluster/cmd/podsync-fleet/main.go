@@ -8,6 +8,9 @@
 // It prints a line at each interval of --every, and a summary at the end: the latencies from binding to Ready and from
 // deletion to removal, requests to the API server, memory and CPU. When it ends, the nodes stop, but their Node objects
 // stay.
+package main
+
+// The files:
 //
 //	main.go    flags
 //	run.go     the fleet and its API server
@@ -16,7 +19,6 @@
 //	pods.go    the pods of --pods
 //	report.go  lines and the summary; metrics.go the same for Prometheus
 //	serve.go   logs and exec for the API server, and the metrics
-package main
 
 import (
 	"context"

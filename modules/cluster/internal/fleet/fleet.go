@@ -1,13 +1,15 @@
 // Package fleet runs many nodes in one process: each has a container runtime in memory and a whole agent. All of them
-// share the connections to the API server, one watch of pods and one of Nodes, ConfigMaps' watches, Secrets, Services
-// and runtime classes, and the event recorder.
+// share the connections to the API server, the watches on pods, Nodes, ConfigMaps, Secrets,
+// Services and runtime classes, and the event recorder.
+package fleet
+
+// The files:
 //
 //	fleet.go        Fleet: the parts that nodes share
 //	node.go         Node: a machine that is switched on and off, and whose agent is killed and started
 //	agent_run.go    one run of an agent, from its start to its end
 //	partition.go    nodes that lose their connection to the API server
 //	serve.go        the requests that an API server sends to nodes
-package fleet
 
 import (
 	"context"

@@ -5,13 +5,15 @@
 // and the watch that follows, panics when 100 events wait, and supports neither field selectors nor grace periods. A
 // Store corrects that, and adds resource versions, UIDs, generations, finalizers and pod subresources. It is not a full
 // API server: it validates and authorizes nothing, and sets pod defaults only.
+package tracked
+
+// The files:
 //
 //	tracked.go   Store: reads and writes
 //	delete.go    deletions, with grace periods and finalizers
 //	subresource.go  status, binding, eviction, tokens
 //	watch.go     watches; history.go which events a watch gets
 //	request.go   parses URLs; serve.go serves requests
-package tracked
 
 import (
 	"fmt"
