@@ -1,4 +1,5 @@
-// Package numamemory gives containers memory and huge pages from NUMA nodes, as the memory manager of a kubelet does (KEP-1769).
+// Package numamemory gives containers memory and huge pages from NUMA nodes, as the memory manager of a kubelet does
+// (KEP-1769). A program that assigns memory to NUMA nodes imports it.
 //
 // A [State] is a machine's memory, and which container has which part. [State.Hints] returns the sets of NUMA nodes that can serve a container, for package
 // topology to merge with those of CPUs and devices; [State.Allocate] gives the container its memory from the chosen nodes. Only

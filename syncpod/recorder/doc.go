@@ -1,5 +1,5 @@
 // Package recorder keeps the decisions of an agent in files, so that they can be explained later, and made again by
-// another version.
+// another version. An agent imports it to show afterwards why a pod was restarted.
 //
 // A [Recorder] writes a line of JSON for each decision: the input of actions.Compute, and the plan. [Read] reads the lines,
 // and [Decision.Input] returns an input with which Compute makes the same decision. The lines have the format of the

@@ -1,5 +1,6 @@
-// Package topology chooses the NUMA nodes for the CPUs, the memory and the devices of a container, so that they are close to each
-// other, as the topology manager of a kubelet does (KEP-693).
+// Package topology chooses the NUMA nodes for the CPUs, the memory and the devices of a container, so that they are
+// close to each other, as the topology manager of a kubelet does (KEP-693). A program that aligns such resources
+// imports it.
 //
 // A [Provider] returns [Hints]: sets of NUMA nodes that can provide a resource. A [Mask] is such a set. [Policy.Merge] chooses the best set
 // that all resources of a container share, and decides whether the pod is admitted. [Policy.Admit] does this for each container, or

@@ -1,5 +1,6 @@
 // Package userns gives pods user namespaces of their own (spec.hostUsers false, KEP-127): root in such a pod is an
-// unprivileged user of the node, and no two pods have the same users.
+// unprivileged user of the node, and no two pods have the same users. An agent imports it for pods that must not be
+// root on the node.
 //
 //	namespaces, err := userns.New(userns.Config{Dir: "/var/lib/my-agent/pods", Runtime: client})
 //	config.Sync.Extensions.UserNamespaces = namespaces

@@ -1,5 +1,6 @@
-// Package certificates obtains a node's certificates: its client certificate for the API server,
-// and the certificate of the node's own server.
+// Package certificates obtains a node's certificates: its client certificate for the API server, and the certificate
+// of the node's own server. A program that joins a cluster imports it, instead of writing the requests and renewals
+// itself.
 //
 // A [Client] uses a kubeconfig's credentials; with rotation it renews its client certificate
 // before it expires, and uses the new one immediately. A node without a kubeconfig, or with an

@@ -1,5 +1,6 @@
-// Package config reads the configuration file of a kubelet, a KubeletConfiguration of kubelet.config.k8s.io/v1beta1, for
-// an agent that replaces the kubelet.
+// Package config reads the configuration file of a kubelet, a KubeletConfiguration of kubelet.config.k8s.io/v1beta1,
+// for an agent that replaces the kubelet. podsync-node imports it, and so may any node that is installed with a
+// kubelet's files.
 //
 // Each field is honoured, refused or meaningless: [Fields] is the table. [Load] sets a kubelet's defaults. It returns a
 // warning for each meaningless field that is set, and an error for a field that requests behaviour that the node does not

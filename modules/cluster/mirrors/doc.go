@@ -1,6 +1,6 @@
-// Package mirrors creates mirror pods: each static pod of the node has a mirror pod in the API
-// server, which no node runs, so that the static pod is visible, counted by the scheduler, and has
-// a status and logs like other pods.
+// Package mirrors creates mirror pods: each static pod of the node has a mirror pod in the API server, which no node
+// runs, so that the static pod is visible, counted by the scheduler, and has a status and logs like other pods. A
+// cluster node that runs static pods imports it.
 //
 // A mirror has the annotations that a kubelet sets: kubernetes.io/config.mirror holds the static
 // pod's hash, which is the UID of that pod on the node. The mirror's owner is the Node. A deleted

@@ -1,5 +1,5 @@
-// Package node makes an agent a cluster node: it registers the Node object, updates its status,
-// and renews its lease. Package admission decides which pods fit on it.
+// Package node makes an agent a cluster node: it registers the Node object, updates its status, and renews its lease.
+// Package admission decides which pods fit on it. A program imports it to appear in a cluster as a node.
 //
 // A [Node] writes its status when it has changed, and otherwise at ReportInterval; the lease in
 // kube-node-lease shows that the node is alive. The Node object is watched: if it is deleted while

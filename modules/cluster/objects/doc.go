@@ -1,4 +1,5 @@
-// Package objects reads the API objects that the pods on a node refer to.
+// Package objects reads the API objects that the pods on a node refer to. A cluster node imports it for its pods'
+// ConfigMaps, Secrets, Services and tokens.
 //
 // A node may read only the objects that its pods name: each ConfigMap and Secret has its own watch, from the first
 // request until no pod of the node names the object. Services and RuntimeClasses each have one watch for all objects. A

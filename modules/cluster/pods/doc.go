@@ -1,4 +1,5 @@
-// Package pods is a source of the pods that are bound to a node in an API server.
+// Package pods is a source of the pods that are bound to a node in an API server. An agent that takes its pods from an
+// API server imports it.
 //
 // A [Source] is a source.Source for a loop.Loop. It watches the pods whose spec.nodeName is the
 // node's. It is ready once the API server has listed them, so that no pod is stopped before that.

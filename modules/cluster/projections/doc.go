@@ -1,5 +1,6 @@
 // Package projections provides the certificates of projected volumes from the API server, for the Objects of a
-// syncpod.Config: ClusterTrustBundles (KEP-3257) and PodCertificates (KEP-4317).
+// syncpod.Config: ClusterTrustBundles (KEP-3257) and PodCertificates (KEP-4317). A cluster node imports it if its pods
+// mount such certificates.
 //
 // # ClusterTrustBundles
 //

@@ -1,5 +1,5 @@
 // Package serve serves a server.Server over TLS, and delegates authentication and authorization of requests to the API
-// server.
+// server. A cluster node imports it, so that kubectl logs and kubectl exec reach its pods.
 //
 // A user is authenticated by a client certificate, or by a token that a TokenReview accepts. A SubjectAccessReview
 // authorizes the request. Positive and negative results are cached; errors are not.

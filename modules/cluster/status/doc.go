@@ -1,5 +1,5 @@
-// Package status writes the statuses of a node's pods to the API server, and deletes the objects of
-// pods that have been deleted and have terminated.
+// Package status writes the statuses of a node's pods to the API server, and deletes the objects of pods that have
+// been deleted and have terminated. A cluster node imports it as its StatusSink.
 //
 // A [Manager] is the syncpod.StatusSink of an agent: it stores the newest status of each pod and
 // returns immediately, so that no sync waits for the API server. It then patches the status. Each

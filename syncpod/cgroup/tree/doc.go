@@ -1,4 +1,5 @@
-// Package tree applies the settings of package cgroup to a node.
+// Package tree applies the settings of package cgroup to a node. An agent imports it for pod cgroups, QoS classes and
+// limits on all pods.
 //
 // A [Tree] is a syncpod.Extensions.Cgroups: with it each pod has a cgroup in the QoS tree, and the
 // sandbox's configuration names that cgroup as the parent. Without it the runtime chooses the

@@ -1,5 +1,6 @@
-// Package start starts containers over CRI: image, attempt, environment, config, create, start, postStart. In a kubelet
-// this is startContainer of the runtime manager.
+// Package start starts containers over CRI: image, attempt, environment, config, create, start, postStart. In a
+// kubelet this is startContainer of the runtime manager. A program with its own loop imports it, so that a container
+// never starts twice.
 //
 // A [Starter] takes these steps for a plan's containers. [Starter.StartAll] pulls the images concurrently, starts the
 // containers in order and yields each result; [Starter.PostStart] runs a handler whose end was not observed. Each part that a

@@ -1,5 +1,5 @@
-// Package manager periodically observes a node and evicts pods when it runs low on memory, disk or
-// processes, or when pods exceed their storage limits.
+// Package manager periodically observes a node and evicts pods when it runs low on memory, disk or processes, or when
+// pods exceed their storage limits. An agent imports it, unless its pods are all critical.
 //
 //	m, err := New(Config{Agent: agent, Stats: reader})
 //	m.Synchronize(ctx) // every 10 s

@@ -1,6 +1,7 @@
 // Package keeper keeps what an agent must remember of its pods beyond a runtime's answers: exit codes, attempts,
-// back-offs, marks and failures. Each pod has a lock, and a record that outlives the agent. A kubelet takes most of these
-// facts from the runtime, and loses them with it.
+// back-offs, marks and failures. Each pod has a lock, and a record that outlives the agent. A kubelet takes most of
+// these facts from the runtime, and loses them with it. A program with its own loop imports it for a memory that
+// survives restarts.
 //
 // The rules are those of package memory; a [Pod] applies them under its lock. [Pod.See] completes each status that is read,
 // [Pod.Facts] returns the input of a decision, and [Pod.Failed] delays the next try of a step. A Pod is the Memory of
