@@ -240,13 +240,13 @@ func (f *flights) names() []string {
 	return names
 }
 
-// next removes and returns the start to complete next, nil if all must wait. until is when a start need not wait any longer for
+// next returns the index of the start to complete next, -1 if all must wait. until is when a start need not wait any longer for
 // one before it or for a handler, zero if only the end of a flight can end the wait. A container that starts for the first time
 // waits for all handlers, because its pod may rely on what they do.
-func (f *flights) next(now time.Time) (st *startFlight, until time.Time) {
+func (f *flights) next(now time.Time) (at int, until time.Time) {
 	for _, h := range f.handlers {
 		if until = h.began.Add(patience); now.Before(until) {
-			return nil, until
+			return -1, until
 		}
 	}
 	blocked := len(f.handlers) > 0
@@ -254,20 +254,28 @@ func (f *flights) next(now time.Time) (st *startFlight, until time.Time) {
 		ready := isClosed(st.Ready())
 		switch {
 		case ready && (!blocked || st.step.Independent()):
-			f.starts = slices.Delete(f.starts, i, i+1)
-			return st, time.Time{}
+			return i, time.Time{}
 		case !ready && now.Before(st.began.Add(patience)):
-			return nil, st.began.Add(patience)
+			return -1, st.began.Add(patience)
 		}
 		blocked = blocked || st.step.Container.Kind != actions.EphemeralContainer
 	}
-	return nil, time.Time{}
+	return -1, time.Time{}
 }
 
-// pop removes and returns the first start.
-func (f *flights) pop() *startFlight {
-	st := f.starts[0]
-	f.starts = slices.Delete(f.starts, 0, 1)
+// anyEnded reports whether a stop or a handler has ended, or a start can be completed. A wait for something else may have taken
+// the value of landed.
+func (f *flights) anyEnded() bool {
+	at, _ := f.next(time.Now())
+	return at >= 0 ||
+		slices.ContainsFunc(f.stops, func(st *stopFlight) bool { return isClosed(st.done) }) ||
+		slices.ContainsFunc(f.handlers, func(h *handlerFlight) bool { return isClosed(h.done) })
+}
+
+// take removes and returns a start.
+func (f *flights) take(at int) *startFlight {
+	st := f.starts[at]
+	f.starts = slices.Delete(f.starts, at, at+1)
 	return st
 }
 
@@ -304,10 +312,10 @@ func (s *Syncer) startAll(ctx context.Context, d *decision, done outcome, inFlig
 func (s *Syncer) completeReady(ctx context.Context, d *decision, done outcome, inFlight *flights) outcome {
 	for {
 		done = s.collectHandlers(ctx, d, done, inFlight)
-		st, until := inFlight.next(time.Now())
+		at, until := inFlight.next(time.Now())
 		switch {
-		case st != nil:
-			done = s.complete(ctx, d, done, st, inFlight)
+		case at >= 0:
+			done = s.complete(ctx, d, done, inFlight.take(at), inFlight)
 		case until.IsZero():
 			return done
 		default:
@@ -369,7 +377,7 @@ func (s *Syncer) await(ctx context.Context, d *decision, done outcome, inFlight 
 		if ctx.Err() != nil && len(done.failed) > 0 {
 			return done, false // the first error is enough
 		}
-		if inFlight.wait(ctx, d.report.changed, d.due(&done)) {
+		if !inFlight.anyEnded() && inFlight.wait(ctx, d.report.changed, d.due(&done)) {
 			return done, true
 		}
 		stopped, failed, unstopped := s.collectStops(ctx, d, inFlight)
@@ -390,7 +398,7 @@ func (s *Syncer) await(ctx context.Context, d *decision, done outcome, inFlight 
 				return done, true
 			}
 		case len(inFlight.starts) > 0:
-			return s.complete(ctx, d, done, inFlight.pop(), inFlight), false // its error says that ctx has ended
+			return s.complete(ctx, d, done, inFlight.take(0), inFlight), false // its error says that ctx has ended
 		default:
 			inFlight.awaitBegun()
 			_, failed, unstopped := s.collectStops(ctx, d, inFlight)
