@@ -35,9 +35,11 @@ type flights struct {
 // startFlight is one start, until its container runs.
 type startFlight struct {
 	*containerstart.Start
-	pod   containerstart.Pod
-	step  actions.StartStep
-	began time.Time
+	// cancel ends the pull.
+	cancel context.CancelFunc
+	pod    containerstart.Pod
+	step   actions.StartStep
+	began  time.Time
 }
 
 // handlerFlight is one postStart handler, and the stop of its container if it fails.
@@ -223,7 +225,7 @@ func (f *flights) end() {
 	f.cancel()
 	f.awaitBegun()
 	for _, st := range f.starts {
-		st.Release()
+		st.end()
 	}
 	f.starts, f.handlers, f.stops = nil, nil, nil
 }
@@ -270,6 +272,23 @@ func (f *flights) anyEnded() bool {
 	return at >= 0 ||
 		slices.ContainsFunc(f.stops, func(st *stopFlight) bool { return isClosed(st.done) }) ||
 		slices.ContainsFunc(f.handlers, func(h *handlerFlight) bool { return isClosed(h.done) })
+}
+
+// giveUp ends the starts that a change has overtaken.
+func (f *flights) giveUp(overtaken func(*startFlight) bool) {
+	f.starts = slices.DeleteFunc(f.starts, func(st *startFlight) bool {
+		if !overtaken(st) {
+			return false
+		}
+		st.end()
+		return true
+	})
+}
+
+// end cancels the pull, and releases its images if no container was created from them.
+func (st *startFlight) end() {
+	st.cancel()
+	st.Release()
 }
 
 // take removes and returns a start.
@@ -329,7 +348,7 @@ func (s *Syncer) completeReady(ctx context.Context, d *decision, done outcome, i
 
 // complete starts a container whose images are present, and begins its postStart handler.
 func (s *Syncer) complete(ctx context.Context, d *decision, done outcome, st *startFlight, inFlight *flights) outcome {
-	defer st.Release()
+	defer st.end()
 	if d.memory.hasRunSince(done.status, st.step.Container.Name) {
 		done.fail(ranAfterAll(st.step))
 		return done

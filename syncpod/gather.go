@@ -74,7 +74,7 @@ type scannedLogs struct {
 // parts. It changes nothing. For a pod that must end it asks neither logs nor Extensions.
 func (s *Syncer) gather(ctx context.Context, p *openPod, status *runtime.PodStatus, inFlight []string) facts {
 	last, probes := p.memory.reported.lastOr(nil), s.config.Parts.Probes.ProbeResults(p.pod.UID)
-	known := p.memory.recall(p, status, isStartingOver(p.memory.reported.lastOr(&p.report.pod.Status)))
+	known := p.memory.recall(p, status, isStartingOver(p.memory.reported.lastOr(&p.report.pod.Load().Status)))
 	f := facts{failed: known.failed, learned: learned{restart: known.restart}}
 	f.Input = actions.Input{
 		Pod: p.pod, Status: status, Probes: probes, StatusComplete: true,
@@ -145,7 +145,7 @@ func (m *podMemory) recall(p *openPod, status *runtime.PodStatus, restartReporte
 		restart: m.pod.Restart().After(requested, removed), restarting: m.pod.Containers.Restarting(status),
 		postStartPending: m.pod.Instances.MarkedIn(status, memory.PostStartPending), failed: m.failed, waits: latest != nil && m.pod.Sandbox.Waits(latest.ID),
 	}
-	k.shown, _ = m.shown(p.report.pod, status, k.restart, false, restartReported)
+	k.shown, _ = m.shown(p.report.pod.Load(), status, k.restart, false, restartReported)
 	for i := range p.pod.Spec.EphemeralContainers {
 		name := p.pod.Spec.EphemeralContainers[i].Name
 		put(&k.scanned, name, m.pod.Containers.LogsScanned(name))

@@ -22,7 +22,7 @@ import (
 
 // Parts are the parts from which a Syncer is made. New creates the missing ones from the Client and the Root of the
 // Config, so a program sets only those that it replaces or shares: package agent sets Images and Probes, and package
-// loop Statuses, Sandboxes and StatusKeeper.
+// loop Statuses, Sandboxes, Newest and StatusKeeper.
 //
 // The Syncer calls all parts concurrently for different pods. They must not modify their arguments.
 type Parts struct {
@@ -58,6 +58,9 @@ type Parts struct {
 	// Records persists the state that must outlive the agent. Default: with a Root, FileRecords below it; without,
 	// nothing outlives the agent.
 	Records Records
+	// Newest returns the newest definition of a pod, nil if it is unknown: a SyncPod that takes long follows it. The program
+	// must call PodChanged after each change. Default: a SyncPod keeps the definition that it was called with.
+	Newest func(pod types.UID) *v1.Pod
 	// StatusKeeper receives each status in place of the Sink of the Config, which New does not call then. Default: the
 	// Sink, which gets a copy.
 	StatusKeeper StatusKeeper

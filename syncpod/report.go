@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -91,7 +92,7 @@ func idOf(c *runtime.ContainerStatus) string {
 // the work, and the call waits for the last one at its end.
 type report struct {
 	*Syncer
-	pod        *v1.Pod // as the caller has passed it
+	pod        atomic.Pointer[v1.Pod] // the newest definition, as the caller has passed it
 	memory     *podMemory
 	deliveries sync.WaitGroup
 
@@ -107,7 +108,9 @@ type report struct {
 
 func (s *Syncer) newReport(pod *v1.Pod, m *podMemory) *report {
 	m.beginReports()
-	return &report{Syncer: s, pod: pod, memory: m, changed: make(chan struct{}, 1)}
+	r := &report{Syncer: s, memory: m, changed: make(chan struct{}, 1)}
+	r.pod.Store(pod)
+	return r
 }
 
 // update computes the status, and starts its delivery if it has changed. If a newer status of the runtime was reported in this
@@ -127,7 +130,7 @@ func (r *report) update(ctx context.Context, status *runtime.PodStatus, o status
 func (r *report) reportNewest(ctx context.Context, mayStart bool) {
 	newer := r.memory.observedAfter(r.newest(nil))
 	if newer != nil {
-		newer = r.withMessages(r.pod, r.memory, newer) // it may wait for a disk
+		newer = r.withMessages(r.pod.Load(), r.memory, newer) // it may wait for a disk
 	}
 	box := &r.memory.reported
 	box.mu.Lock()
@@ -135,7 +138,7 @@ func (r *report) reportNewest(ctx context.Context, mayStart bool) {
 	if newer != nil && isNewer(newer, r.status) { // an even newer one may have been reported meanwhile
 		r.status = newer
 		if mayStart {
-			r.config.Parts.Probes.Observe(r.pod, r.memory.forProbes(newer), false) // containers that the call has started are probed
+			r.config.Parts.Probes.Observe(r.pod.Load(), r.memory.forProbes(newer), false) // containers that the call has started are probed
 		}
 	}
 	o := r.facts
@@ -145,15 +148,16 @@ func (r *report) reportNewest(ctx context.Context, mayStart bool) {
 
 // publish computes the status from the newest facts. It must be called with the lock of the statusBox held.
 func (r *report) publish(ctx context.Context, o statusFacts) {
-	before, now := r.memory.reported.replace(&r.pod.Status, func(previous *v1.PodStatus) v1.PodStatus {
-		next := apistatus.Merge(r.published(previous), r.compute(previous, o, r.memory.show(r.pod, r.status, o.terminal, isStartingOver(previous))))
+	pod := r.pod.Load()
+	before, now := r.memory.reported.replace(&pod.Status, func(previous *v1.PodStatus) v1.PodStatus {
+		next := apistatus.Merge(r.published(previous), r.compute(previous, o, r.memory.show(pod, r.status, o.terminal, isStartingOver(previous))))
 		if o.mayStart && runtime.IsTerminal(next.Phase) {
 			return *previous
 		}
 		return next
 	})
 	if now.Phase == v1.PodRunning && before != v1.PodRunning {
-		r.config.Observer.PodRunning(r.pod, time.Since(r.memory.firstSeen))
+		r.config.Observer.PodRunning(pod, time.Since(r.memory.firstSeen))
 	}
 	r.deliveries.Go(func() { r.deliver(ctx) })
 }
@@ -223,7 +227,7 @@ func (r *report) awaitUnreported(ctx context.Context, ended <-chan struct{}, del
 // published returns the last status visible to all: the last reported one, or one with a terminal
 // phase set by another component.
 func (r *report) published(reported *v1.PodStatus) *v1.PodStatus {
-	if theirs := &r.pod.Status; runtime.IsTerminal(theirs.Phase) && (reported == nil || !runtime.IsTerminal(reported.Phase)) {
+	if theirs := &r.pod.Load().Status; runtime.IsTerminal(theirs.Phase) && (reported == nil || !runtime.IsTerminal(reported.Phase)) {
 		return theirs
 	}
 	return reported
@@ -234,14 +238,14 @@ func (r *report) wait(ctx context.Context) error {
 	r.deliveries.Wait()
 	r.deliver(ctx)
 	if err := r.memory.reported.undelivered(); err != nil {
-		return fmt.Errorf("report the status of pod %s: %w", podref.Name(r.pod), err)
+		return fmt.Errorf("report the status of pod %s: %w", podref.Name(r.pod.Load()), err)
 	}
 	return nil
 }
 
 // compute computes the status of the API.
 func (r *report) compute(previous *v1.PodStatus, o statusFacts, shown shownPod) v1.PodStatus {
-	failed := slices.Clone(o.failed)
+	pod, failed := r.pod.Load(), slices.Clone(o.failed)
 	for _, f := range o.started {
 		if f.counts(shown.status) {
 			failed = append(failed, f.StepError)
@@ -254,9 +258,9 @@ func (r *report) compute(previous *v1.PodStatus, o statusFacts, shown shownPod) 
 		})
 	}
 	computed := apistatus.GeneratePodStatus(apistatus.Input{
-		Pod: r.config.allocated(r.pod), Previous: previous, Status: shown.status, Terminal: o.terminal, Ended: o.ended, Blocked: o.blocked, Evicted: shown.evicted,
+		Pod: r.config.allocated(pod), Previous: previous, Status: shown.status, Terminal: o.terminal, Ended: o.ended, Blocked: o.blocked, Evicted: shown.evicted,
 		Restarting: shown.restarting, StartsOver: shown.startsOver, Conditions: conditions, StartErrors: startErrors(failed),
-		Probes: r.config.Parts.Probes.ProbeResults(r.pod.UID), Devices: r.config.devices(r.pod), HostIPs: r.config.Node.hostIPs(),
+		Probes: r.config.Parts.Probes.ProbeResults(pod.UID), Devices: r.config.devices(pod), HostIPs: r.config.Node.hostIPs(),
 		RecursiveReadOnly: r.config.recursiveReadOnly(shown.status), Now: time.Now(),
 	})
 	r.memory.secrets.redactStatus(&computed)
@@ -265,7 +269,7 @@ func (r *report) compute(previous *v1.PodStatus, o statusFacts, shown shownPod) 
 
 // showsEnd reports whether the status would have a terminal phase: it has one only when no container of the pod runs any more.
 func (r *report) showsEnd(known recalled) bool {
-	return runtime.IsTerminal(r.compute(r.memory.reported.lastOr(&r.pod.Status), statusFacts{failed: known.failed}, known.shown).Phase)
+	return runtime.IsTerminal(r.compute(r.memory.reported.lastOr(&r.pod.Load().Status), statusFacts{failed: known.failed}, known.shown).Phase)
 }
 
 // isStartingOver reports whether a status reports that all containers restart (KEP-5532).
@@ -312,7 +316,9 @@ func startErrors(failed []*StepError) map[string]apistatus.Problem {
 func (r *report) deliver(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, reportTimeout)
 	defer cancel()
-	r.memory.reported.deliver(ctx, func(status *v1.PodStatus) error { return r.config.Parts.StatusKeeper.KeepPodStatus(ctx, r.pod, status) })
+	r.memory.reported.deliver(ctx, func(status *v1.PodStatus) error {
+		return r.config.Parts.StatusKeeper.KeepPodStatus(ctx, r.pod.Load(), status)
+	})
 }
 
 // statusBox holds the last computed status of a pod, and whether it was delivered. It outlives calls, even

@@ -98,7 +98,8 @@ func (s *Syncer) beginStart(d *decision, done *outcome, step actions.StartStep, 
 		return held
 	}
 	given := s.startable(d, done)
-	inFlight.add(&startFlight{s.starter.Begin(inFlight.ctx, given, step), given, step, time.Now()})
+	ctx, cancel := context.WithCancel(inFlight.ctx)
+	inFlight.add(&startFlight{s.starter.Begin(ctx, given, step), cancel, given, step, time.Now()})
 	return nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"time"
 
@@ -51,6 +52,9 @@ func (s *Syncer) SyncPod(ctx context.Context, pod *v1.Pod, status *runtime.PodSt
 	inFlight, endReports := newFlights(ctx), func() {}
 
 	for first, again := true, err == nil; again; first = false {
+		if !first {
+			p = s.follow(ctx, p, inFlight)
+		}
 		d, done = &decision{openPod: p}, outcome{resized: done.resized}
 		if status, err = s.inspect(ctx, p, status); err != nil {
 			break
@@ -165,6 +169,9 @@ func validate(pod *v1.Pod) error {
 // open gets a pod's memory and its allocation.
 func (s *Syncer) open(ctx context.Context, pod *v1.Pod) (*openPod, error) {
 	m := s.memoryOf(ctx, pod.UID)
+	if newest := s.newest(pod.UID); newest != nil {
+		pod = newest
+	}
 	m.noteRunOnce(pod)
 	p := &openPod{pod: pod, memory: m, report: s.newReport(pod, m)}
 	answer, err := s.allocate(ctx, pod)
@@ -172,6 +179,34 @@ func (s *Syncer) open(ctx context.Context, pod *v1.Pod) (*openPod, error) {
 		p.pod, p.allocation = answer.Pod, answer
 	}
 	return p, err
+}
+
+// newest returns the newest definition of a pod, nil if it is unknown.
+func (s *Syncer) newest(pod types.UID) *v1.Pod {
+	if s.config.Parts.Newest == nil {
+		return nil
+	}
+	return s.config.Parts.Newest(pod)
+}
+
+// follow returns the pod with its newest definition, because a change must not wait for a pull, a stop or a handler. The starts in
+// flight of changed containers are given up, to be decided again. If the new resources cannot be allocated now, the pod keeps its
+// definition, and the next call reports the error.
+func (s *Syncer) follow(ctx context.Context, p *openPod, inFlight *flights) *openPod {
+	newest := s.newest(p.pod.UID)
+	if newest == nil || newest == p.report.pod.Load() {
+		return p
+	}
+	answer, err := s.allocate(ctx, newest)
+	if err != nil {
+		return p
+	}
+	p.memory.noteRunOnce(newest)
+	p.report.pod.Store(newest)
+	inFlight.giveUp(func(st *startFlight) bool {
+		return !reflect.DeepEqual(st.step.Container.Spec(p.pod), st.step.Container.Spec(answer.Pod))
+	})
+	return &openPod{pod: answer.Pod, allocation: answer, memory: p.memory, report: p.report}
 }
 
 // inspect returns the given status, or reads one. Before that it removes sandboxes that appeared late, beside the one in use:
@@ -331,6 +366,14 @@ func (d *decision) result(done *outcome) Result {
 // ProbesChanged notes that one of a pod's probe results has changed. A SyncPod or SyncTerminatingPod in flight reports the status
 // again, because it may take minutes. The next call decides by the results.
 func (s *Syncer) ProbesChanged(pod types.UID) {
+	if m := s.known.get(pod); m != nil {
+		m.wake()
+	}
+}
+
+// PodChanged notes that the definition of a pod has changed. A SyncPod in flight reads it from Parts.Newest, because it may take
+// minutes.
+func (s *Syncer) PodChanged(pod types.UID) {
 	if m := s.known.get(pod); m != nil {
 		m.wake()
 	}

@@ -142,6 +142,7 @@ func (c *Config) checkParts() error {
 		{"Sync.Client", c.Sync.Client != nil},
 		{"Sync.Parts.Statuses", c.Sync.Parts.Statuses != nil},
 		{"Sync.Parts.StatusKeeper", c.Sync.Parts.StatusKeeper != nil},
+		{"Sync.Parts.Newest", c.Sync.Parts.Newest != nil},
 		{"Workers.Syncer", c.Workers.Syncer != nil},
 		{"Workers.Status", c.Workers.Status != nil},
 		{"Workers.Tracker", c.Workers.Tracker != nil},

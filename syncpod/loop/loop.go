@@ -69,6 +69,7 @@ func (l *Loop) assemble() error {
 	syncConfig := c.Sync
 	syncConfig.Sink = nil // the Loop delivers the statuses
 	syncConfig.Parts.Statuses, syncConfig.Parts.StatusKeeper = inspections{c.Reader, l}, l.sink
+	syncConfig.Parts.Newest = l.table.find
 	var err error
 	if l.syncer, err = syncpod.New(syncConfig); err != nil {
 		return fmt.Errorf("loop: Config.Sync: %w", err)
@@ -97,7 +98,7 @@ func (l *Loop) assemble() error {
 		table: l.table, sources: l.sources, watcher: l.watcher,
 		interval: housekeepingInterval,
 	}
-	l.reconciler = &reconciler{table: l.table, sources: l.sources, watcher: l.watcher, house: l.house, admission: c.Admission}
+	l.reconciler = &reconciler{table: l.table, sources: l.sources, watcher: l.watcher, house: l.house, admission: c.Admission, changed: l.syncer.PodChanged}
 	if allocations := c.Sync.Extensions.Allocations; allocations != nil {
 		allocations.Notify(l.table.requestSync)
 	}

@@ -24,6 +24,8 @@ type reconciler struct {
 	watcher   *pleg.Watcher
 	house     *housekeeper
 	admission Admission // nil if all pods are admitted
+	// changed is called for a pod whose definition has changed. It must return soon.
+	changed func(types.UID)
 	// shuttingDown: new pods are not started any more. It is guarded by the table's mu.
 	shuttingDown bool
 }
@@ -138,6 +140,7 @@ func (r *reconciler) update(desired desiredPods) (additions []desiredPod) {
 			wp.desired, wp.source = w.pod, w.source
 			wp.pod, r.table.activePods.known = withStatus(w.pod, r.table.states.get(w.pod.UID).status), false
 			r.table.update(wp, podworkers.Update{Type: podworkers.Changed})
+			r.changed(w.pod.UID)
 		}
 	}
 	slices.SortStableFunc(additions, func(a, b desiredPod) int {

@@ -7,10 +7,81 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/runtime/cri/critest/faults"
 )
+
+// A change of a pod takes effect while the pull, the stop or the handler of one of its containers takes 20 minutes.
+func TestB7_ChangesBesideWorkInFlight(t *testing.T) {
+	const (
+		pull    = `{name: slow, image: "registry.test/slow:1", command: [server]}`
+		stop    = `{name: slow, command: [sh, -c, "trap '' TERM; touch /live; sleep 20; rm /live; sleep infinity"], livenessProbe: {exec: {command: [test, -e, /live]}, periodSeconds: 1, failureThreshold: 1, initialDelaySeconds: 2}}`
+		handler = `{name: slow, command: [server], lifecycle: {postStart: {exec: {command: [sleep, "1200"]}}}}`
+	)
+	image := func(p *v1.Pod) { p.Spec.Containers[1].Image = "registry.test/app:1" }
+	debug := func(p *v1.Pod) {
+		p.Spec.EphemeralContainers = []v1.EphemeralContainer{{EphemeralContainerCommon: v1.EphemeralContainerCommon{Name: "debug", Image: "registry.test/app:1", Command: []string{"sleep", "100"}}}}
+	}
+	deadline := func(p *v1.Pod) { p.Spec.ActiveDeadlineSeconds = new(int64(61)) }
+	runs := func(container string) func(*node) bool {
+		return func(n *node) bool { return len(n.runs(container)) == 1 }
+	}
+	failed := func(n *node) bool { return n.status("a").Phase == v1.PodFailed }
+	for name, test := range map[string]struct {
+		slow   string
+		change func(*v1.Pod)
+		seen   func(*node) bool
+	}{
+		"another image during a pull":      {pull, image, runs("slow")},
+		"debug container during a pull":    {pull, debug, runs("debug")},
+		"debug container during a stop":    {stop, debug, runs("debug")},
+		"debug container during a handler": {handler, debug, runs("debug")},
+		"deadline during a handler":        {handler, deadline, failed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			on(t, critest.Config{}, nil, func(n *node) {
+				if _, err := n.Inject(faults.Fault{Match: faults.Match{Method: critest.PullImage, Image: "registry.test/slow:1"}, Times: faults.Always, Delay: 20 * time.Minute}); err != nil {
+					n.Fatal(err)
+				}
+				pod := n.apply(`{metadata: {name: a}, spec: {terminationGracePeriodSeconds: 1200, activeDeadlineSeconds: 7200, containers: [{name: app, command: [sh, -c, "trap 'exit 0' TERM; sleep infinity & wait"]}, ` + test.slow + `]}}`)
+				time.Sleep(time.Minute)
+				pod = pod.DeepCopy()
+				test.change(pod)
+				n.update(pod)
+				time.Sleep(10 * time.Second)
+				n.want(test.seen(n), true, "the change has taken effect")
+				n.want(len(n.runs("app")), 1, "runs of the other container")
+			})
+		})
+	}
+}
+
+// A container that is resized while it is stopped for another reason starts once, with the new resources.
+func TestB7_ResizeWhileAProbeRestarts(t *testing.T) {
+	on(t, critest.Config{}, allocator(t, t.TempDir(), "4"), func(n *node) {
+		const sick = `command: [sh, -c, "touch /live; trap 'sleep 30; exit 0' TERM; sleep infinity & wait"], livenessProbe: {exec: {command: [test, -e, /live]}, periodSeconds: 1, failureThreshold: 1, initialDelaySeconds: 2}`
+		pod := n.apply(`{metadata: {name: a}, spec: {terminationGracePeriodSeconds: 60, initContainers: [{name: side, restartPolicy: Always, resources: {requests: {cpu: 100m}}, ` + sick + `}],
+ containers: [{name: app, resources: {requests: {cpu: 100m}, limits: {cpu: 200m}}, resizePolicy: [{resourceName: cpu, restartPolicy: RestartContainer}], ` + sick + `}]}}`)
+		time.Sleep(time.Minute)
+		exec(n, "app", "rm", "/live")
+		exec(n, "side", "rm", "/live")
+		time.Sleep(10 * time.Second)
+		pod = pod.DeepCopy()
+		pod.Spec.Containers[0].Resources.Requests["cpu"], pod.Spec.Containers[0].Resources.Limits["cpu"] = resource.MustParse("300m"), resource.MustParse("400m")
+		pod.Spec.InitContainers[0].Resources.Requests["cpu"] = resource.MustParse("300m")
+		n.update(pod)
+		time.Sleep(10 * time.Minute)
+		for _, c := range []string{"app", "side"} {
+			n.want(len(n.runs(c)), 2, "runs of "+c)
+			n.want(n.of("a", c).RestartCount, 1, "restarts of "+c)
+			n.want(n.of("a", c).Resources.Requests.Cpu(), "300m", "resources of "+c)
+		}
+		n.want(created(n, "app").GetLinux().GetResources().GetCpuQuota(), 40000, "quota of the second instance")
+		n.want(n.condition("a", v1.PodResizeInProgress).Type, "", "resize in progress")
+	})
+}
 
 // A container whose stop ends while the image of another one is pulled for a moment restarts.
 func TestB6_StopEndsDuringAShortPull(t *testing.T) {
