@@ -93,6 +93,7 @@ func (d *decision) goOn() {
 	}
 	if !d.plan.KillPod {
 		d.finishHooks()
+		d.moveContainers()
 	}
 	moveLast(d.plan.Resize, func(s *ResizeStep) bool { return s.MoreMemory })
 }

@@ -33,7 +33,7 @@
 //     (initialize.go, KEP-753)
 //  5. Which regular containers must start, stop, or run again?
 //     (regular.go; after an exit restart.go, KEP-5307; for resources resize.go,
-//     KEP-1287)
+//     KEP-1287; for CPUs and NUMA nodes cpuset.go)
 //  6. Is a regular container alive after these steps? If none is, the pod is stopped,
 //     and no sidecar restarts (compute.go).
 //  7. Which superseded instances may come alive? (clear.go)

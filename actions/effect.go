@@ -14,7 +14,7 @@ const (
 	Unchanged Effect = iota
 	// Waits means that something must happen, and cannot yet.
 	Waits
-	// Resizes means that resources change in place.
+	// Resizes means that resources, or the CPUs that it runs on, change in place.
 	Resizes
 	// Starts means that it does not run, and it is started.
 	Starts
@@ -99,6 +99,15 @@ func (p *Plan) effectOn(ref ContainerRef, why Reason, alive bool) (Effect, Hold)
 		}
 	}
 	for _, s := range p.Resize {
+		switch {
+		case s.Container != ref:
+		case s.Hold.Holds():
+			return Waits, s.Hold
+		default:
+			return Resizes, Hold{}
+		}
+	}
+	for _, s := range p.CPUSets {
 		switch {
 		case s.Container != ref:
 		case s.Hold.Holds():

@@ -125,6 +125,12 @@ func (d *decision) steps(ref ContainerRef) []string {
 			did = append(did, s.Hold.sentences("The change")...)
 		}
 	}
+	for _, s := range p.CPUSets {
+		if s.Container == ref {
+			say("%s to %s: %v", s.Hold.phrase("moves", "is to move"), s.words(), s.Reason)
+			did = append(did, s.Hold.sentences("The move")...)
+		}
+	}
 	for _, s := range p.PostStart {
 		if s.Container == ref {
 			say("has its postStart handler run again, because the handler has not been seen to end")

@@ -21,6 +21,7 @@ import (
 //	plans while steps of a plan still run     sets InFlight
 //	may stop between two steps of a plan      sets Restarting, from Plan.Restarts, and PostStartPending
 //	waits for the address of a sandbox        sets AddressWait
+//	gives containers exclusive CPUs           sets CPUSets and CPUSetHolds
 //	restarts all containers (KEP-5532)        sets RestartAll, from RestartAllRequested
 //	decides when a pod ends, or must wait     sets End and Blocked
 type Input struct {
@@ -51,6 +52,11 @@ type Input struct {
 	// FailureBackOff after a step that failed. CrashBackOff holds only the start of a container that has exited, or that is
 	// stopped because a probe failed. Remove an entry when its time is over.
 	StartHolds, ResizeHolds map[string]Hold
+	// CPUSets are the CPUs and the memory with which the containers should run, by container name. A running container whose
+	// CPUSet is another one, or unknown, is updated in place. One without an entry is left as it is. CPUSetHolds are the
+	// back-offs of such updates.
+	CPUSets     map[string]runtime.CPUSet
+	CPUSetHolds map[string]Hold
 	// SandboxHold is the back-off of the sandbox, or of the node's preparation for it. Nothing is started until it ends.
 	SandboxHold Hold
 	// AddressWait means that the latest sandbox has a network and no address in it yet, and that the caller waits for one. The

@@ -7,7 +7,7 @@ import "github.com/podsync/podsync/runtime"
 //
 // The fields are in execution order. If KillPod is set, the pod is stopped first, and if no new sandbox
 // follows, that is all: see TerminatesPod. Then Kill, Clear and Reset, which are independent and may run
-// concurrently; then the sandbox; then PostStart; then Start, in order; then Resize. A step with a Hold is not
+// concurrently; then the sandbox; then PostStart; then Start, in order; then Resize; then CPUSets. A step with a Hold is not
 // executed; a later plan has it without the Hold. A step that fails blocks the later steps of its own
 // container; if the sandbox cannot be created, all later steps are blocked.
 //
@@ -39,6 +39,8 @@ type Plan struct {
 	// Resize lists running containers whose resources change in place. Those that need no more
 	// memory come first, to make room for the others.
 	Resize []ResizeStep
+	// CPUSets lists running containers whose CPUs or memory nodes change in place. They are independent of each other.
+	CPUSets []CPUSetStep
 	// Hold is why the plan has only KillPod although the pod should run: see Input.Blocked.
 	Hold Hold
 	// Invalid is Input.Validate's error, nil if the input is valid. With an error the plan has no
@@ -57,7 +59,7 @@ type SandboxStep struct {
 	Attempt uint32
 	// Reason is why the sandbox ID cannot be used, ReasonNone if it can.
 	Reason Reason
-	// Hold is why the sandbox cannot be used yet. PostStart, Start and Resize wait for its end.
+	// Hold is why the sandbox cannot be used yet. PostStart, Start, Resize and CPUSets wait for its end.
 	Hold Hold
 }
 
@@ -132,10 +134,21 @@ type ResizeStep struct {
 	Hold Hold
 }
 
+// CPUSetStep changes the CPUs and the memory nodes with which one running container runs.
+type CPUSetStep struct {
+	Container ContainerRef
+	ID        runtime.ContainerID
+	Reason    Reason
+	// CPUSet is the new one.
+	CPUSet runtime.CPUSet
+	// Hold is why it is not changed now, although it should be.
+	Hold Hold
+}
+
 // NoOp reports whether the plan leaves the runtime unchanged.
 func (p Plan) NoOp() bool {
 	return !p.KillPod && !p.Sandbox.Create &&
-		len(p.Kill)+len(p.Clear)+len(p.Reset)+len(p.PostStart)+len(p.Start)+len(p.Resize) == 0
+		len(p.Kill)+len(p.Clear)+len(p.Reset)+len(p.PostStart)+len(p.Start)+len(p.Resize)+len(p.CPUSets) == 0
 }
 
 // TerminatesPod reports whether the plan stops the pod for good: then nothing but

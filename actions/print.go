@@ -48,6 +48,9 @@ func (p Plan) String() string {
 	for _, s := range p.Resize {
 		line("resize %s of %v %v: %v%s", s.resources(), s.Container, s.ID, s.Reason, s.Hold.suffix())
 	}
+	for _, s := range p.CPUSets {
+		line("move %v %v to %s: %v%s", s.Container, s.ID, s.words(), s.Reason, s.Hold.suffix())
+	}
 	if b.Len() == 0 {
 		line("nothing to do")
 	}
@@ -88,4 +91,12 @@ func (s ResizeStep) resources() string {
 		return "cpu"
 	}
 	return "memory"
+}
+
+// words returns the CPUs, and the NUMA nodes if they are restricted.
+func (s CPUSetStep) words() string {
+	if s.CPUSet.Mems == "" {
+		return "cpus " + s.CPUSet.CPUs
+	}
+	return "cpus " + s.CPUSet.CPUs + " and mems " + s.CPUSet.Mems
 }

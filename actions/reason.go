@@ -57,9 +57,10 @@ const (
 	ResizeRestart        // its resources changed, and its resize policy asks for a restart (KEP-1287)
 	RestartAllContainers // all containers in the pod restart (KEP-5532)
 
-	// Why a running container is resized in place.
+	// Why a running container is resized or moved in place.
 
 	ResourcesChanged // its resources changed, and its resize policy asks for no restart (KEP-1287)
+	CPUSetChanged    // it runs on other CPUs, or with other memory nodes, than it should
 
 	// Why a container is left alone.
 
@@ -143,6 +144,7 @@ func (r Reason) String() string {
 		RestartAllContainers: "all containers of the pod restart",
 
 		ResourcesChanged: "its resources changed",
+		CPUSetChanged:    "its CPUs or NUMA nodes changed",
 
 		StillRunning:    "it runs as it should",
 		StillStarting:   "its startup probe has yet to pass",

@@ -40,11 +40,11 @@ func equalNetworks(a, b *SandboxNetwork) bool {
 
 func equalContainers(a, b ContainerStatus) bool {
 	if !a.CreatedAt.Equal(b.CreatedAt) || !a.StartedAt.Equal(b.StartedAt) || !a.FinishedAt.Equal(b.FinishedAt) ||
-		!equalValues(a.Resources, b.Resources) || !equalReports(a.Reported, b.Reported) || !equalUsers(a.User, b.User) {
+		!equalValues(a.Resources, b.Resources) || !equalValues(a.CPUSet, b.CPUSet) || !equalReports(a.Reported, b.Reported) || !equalUsers(a.User, b.User) {
 		return false
 	}
 	a.CreatedAt, a.StartedAt, a.FinishedAt = b.CreatedAt, b.StartedAt, b.FinishedAt
-	a.Resources, a.Reported, a.User = b.Resources, b.Reported, b.User
+	a.Resources, a.CPUSet, a.Reported, a.User = b.Resources, b.CPUSet, b.Reported, b.User
 	return a == b
 }
 

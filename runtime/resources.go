@@ -35,6 +35,17 @@ func ResourcesOf(pod *v1.PodSpec, c *v1.Container) ContainerResources {
 	}
 }
 
+// A CPUSet determines on which CPUs and with which memory a container runs. Like ContainerResources, it is recorded by the
+// component that sets it. The zero CPUSet restricts nothing.
+type CPUSet struct {
+	// CPUs and Mems are lists of CPUs and of NUMA nodes in the form of the kernel's files cpuset.cpus and cpuset.mems, such as
+	// "0-3,8". Empty means all.
+	CPUs string `json:"cpus,omitempty"`
+	Mems string `json:"mems,omitempty"`
+	// Exclusive means that no container of another pod runs on these CPUs. The container then has no CPU quota, as in a kubelet.
+	Exclusive bool `json:"exclusive,omitempty"`
+}
+
 // ReportedResources are the resources that a runtime reads from a container's cgroup, rounded to
 // the cgroup precision. Nil means that the runtime did not report the value.
 type ReportedResources struct {

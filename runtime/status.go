@@ -88,6 +88,8 @@ type ContainerStatus struct {
 	// Resources are the resources in effect in the running container, nil if unknown; see
 	// ContainerResources.
 	Resources *ContainerResources
+	// CPUSet is the one in effect in the running container, nil if unknown.
+	CPUSet *CPUSet
 	// Reported are the resources that the runtime reports, nil if it reports none. No decision
 	// depends on them.
 	Reported *ReportedResources

@@ -50,6 +50,7 @@ func (s *Syncer) apply(ctx context.Context, d *decision, done outcome, inFlight 
 	s.finishHooks(d, done, inFlight)
 	done = s.startAll(ctx, d, done, inFlight)
 	done = s.resizeAll(ctx, d, done)
+	done = s.moveAll(ctx, d, done)
 	return s.lowerCgroup(ctx, d, done)
 }
 

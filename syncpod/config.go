@@ -247,6 +247,8 @@ type Extensions struct {
 	// Devices allocates devices of the node to containers; a *device.Keeper implements it. Default:
 	// none.
 	Devices Devices
+	// CPUSets gives containers exclusive CPUs and memory; a *pinning.Manager implements it. Default: no container is restricted.
+	CPUSets CPUSets
 	// UserNamespaces allocates ID ranges to pods with a user namespace (spec.hostUsers false); a *userns.Allocator
 	// implements it. Default: such pods fail, unless Config.Parts.Prepare provides the mapping.
 	UserNamespaces UserNamespaces
@@ -266,6 +268,9 @@ func (e *Extensions) cleaners() (all []Cleaner) {
 	}
 	if e.Devices != nil {
 		all = append(all, e.Devices)
+	}
+	if e.CPUSets != nil {
+		all = append(all, e.CPUSets)
 	}
 	if e.UserNamespaces != nil {
 		all = append(all, e.UserNamespaces)

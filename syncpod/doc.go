@@ -110,6 +110,7 @@ package syncpod
 //	mounts.go     mounts on the node that exist only during a start
 //	sources.go    sources of variables, and their last answers; pull secrets
 //	flights.go    stops and pulls that take long, and starts beside them
+//	cpuset.go     the CPUs and NUMA nodes of containers, and their moves to others
 //	resize.go     allocations, in-place resize, and the cgroup of the pod
 //	report.go     the delivery of statuses, in order, each once
 //	terminate.go  SyncTerminatingPod, SyncTerminatingRuntimePod, SyncTerminatedPod; package lifecycle stops containers and pods

@@ -15,7 +15,7 @@ import (
 )
 
 // Step is a step of the work on a pod: admit, network, prepare, kill, clear, reset, sandbox, back-off, image, config, create,
-// start, postStart or resize.
+// start, postStart, resize or cpuset.
 type Step string
 
 const (
@@ -31,6 +31,7 @@ const (
 	stepStart     Step = Step(containerstart.StepStart)
 	stepPostStart Step = Step(containerstart.StepPostStart)
 	stepResize    Step = "resize"
+	stepCPUSet    Step = "cpuset"
 )
 
 // Reason is why a container does not run, with the values that a kubelet writes to
@@ -59,6 +60,8 @@ const (
 	ErrPreparePod Reason = "PreparePodError"
 	// errResizeContainer: resources could not be changed in place.
 	errResizeContainer Reason = "ResizeContainerError"
+	// errMoveContainer: the CPUs of a container could not be changed in place.
+	errMoveContainer Reason = "MoveContainerError"
 	// errResizePod: the pod's resources as a whole could not be resized.
 	errResizePod Reason = "ResizePodInPlaceError"
 )

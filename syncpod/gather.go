@@ -40,10 +40,10 @@ type facts struct {
 }
 
 // heldSteps are the failures that back off: the whole pod's, its sandbox's, and by name those that delay
-// container starts and resizes.
+// container starts, resizes and moves.
 type heldSteps struct {
-	pod, sandbox    *StepError
-	starts, resizes map[string]*StepError
+	pod, sandbox             *StepError
+	starts, resizes, cpusets map[string]*StepError
 }
 
 // learned are the facts to remember once the plan exists.
@@ -97,6 +97,7 @@ func (s *Syncer) gather(ctx context.Context, p *openPod, status *runtime.PodStat
 	}
 	f.PostStartPending = known.postStartPending
 	f.Started, f.learned.logs = s.startedBefore(p.pod, status, known)
+	f.CPUSets = s.cpusets(p.pod)
 	f.rejected = s.admit(ctx, p.pod)
 	unready := s.unready(ctx, &f)
 	f.now = time.Now() // the parts that were asked may have taken long
@@ -124,9 +125,9 @@ type delays struct {
 	// nothingFailed means that no step has failed and no container has exited.
 	nothingFailed bool
 	// sandbox, replaced and admission are the failures that delay the sandbox, its replacement for its present fault, and the
-	// admission; starts and resizes those that delay containers, and crashes when back-offs after exits end, by name.
+	// admission; starts, resizes and cpusets those that delay containers, and crashes when back-offs after exits end, by name.
 	sandbox, replaced, admission *StepError
-	starts, resizes              map[string]*StepError
+	starts, resizes, cpusets     map[string]*StepError
 	crashes                      map[string]time.Time
 }
 
@@ -164,7 +165,7 @@ func (m *podMemory) delays(pod *v1.Pod, status *runtime.PodStatus, probes map[ru
 	}
 	d := delays{
 		sandbox: m.heldBy(sandboxKey, now), admission: m.heldBy(admitKey, now),
-		starts: map[string]*StepError{}, resizes: map[string]*StepError{}, crashes: map[string]time.Time{},
+		starts: map[string]*StepError{}, resizes: map[string]*StepError{}, cpusets: map[string]*StepError{}, crashes: map[string]time.Time{},
 	}
 	if fault != actions.ReasonNone {
 		d.replaced = m.heldBy(replacedKey(fault), now)
@@ -172,6 +173,9 @@ func (m *podMemory) delays(pod *v1.Pod, status *runtime.PodStatus, probes map[ru
 	for spec := range runtime.AllContainers(pod) {
 		if held := m.heldBy(resizeKey(spec), now); held != nil {
 			d.resizes[spec.Name] = held
+		}
+		if held := m.heldBy(cpusetKey(spec.Name), now); held != nil {
+			d.cpusets[spec.Name] = held
 		}
 		if held := m.heldBy(memory.KeyOf(spec), now); held != nil {
 			d.starts[spec.Name] = held
@@ -346,10 +350,13 @@ func (f *facts) addHolds(d delays) {
 			f.held.sandbox, f.SandboxHold = held, held.hold(actions.FailureBackOff)
 		}
 	}
-	f.held.starts, f.held.resizes = d.starts, d.resizes
-	f.StartHolds, f.ResizeHolds = map[string]actions.Hold{}, map[string]actions.Hold{}
+	f.held.starts, f.held.resizes, f.held.cpusets = d.starts, d.resizes, d.cpusets
+	f.StartHolds, f.ResizeHolds, f.CPUSetHolds = map[string]actions.Hold{}, map[string]actions.Hold{}, map[string]actions.Hold{}
 	for name, held := range d.resizes {
 		f.ResizeHolds[name] = held.hold(actions.FailureBackOff)
+	}
+	for name, held := range d.cpusets {
+		f.CPUSetHolds[name] = held.hold(actions.FailureBackOff)
 	}
 	for name, held := range d.starts {
 		f.StartHolds[name] = held.hold(actions.FailureBackOff)

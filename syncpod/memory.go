@@ -354,6 +354,13 @@ func (m *podMemory) setResources(id string, r runtime.ContainerResources) {
 	m.pod.Instances.SetResources(id, r)
 }
 
+// setCPUSet notes the CPUSet in force in an instance.
+func (m *podMemory) setCPUSet(id string, s runtime.CPUSet) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.pod.Instances.SetCPUSet(id, s)
+}
+
 // sandboxInUse returns the sandbox that the pod uses, "" if there is none.
 func (m *podMemory) sandboxInUse(status *runtime.PodStatus) string {
 	m.mu.Lock()

@@ -299,6 +299,26 @@ type Devices interface {
 	RemovePod(ctx context.Context, pod types.UID) error
 }
 
+// CPUSets decides on which CPUs and with which memory containers run. A *pinning.Manager implements it.
+type CPUSets interface {
+	// Admit gives a new pod its exclusive CPUs and memory, or returns why it cannot have them. A Loop calls it before its
+	// Admission, for the same pods, and calls RemovePod if that rejects the pod. A pod that has them already keeps them.
+	Admit(pod *v1.Pod) *Rejection
+	// CPUSet returns the CPUs and the memory nodes of a container. It is called in each sync of a pod that may run, for each
+	// container, and must return immediately. A container without CPUs of its own may have others after each Notify.
+	CPUSet(pod *v1.Pod, container string) runtime.CPUSet
+	// Starting is called before a container is created: init containers before it have ended, unless they are sidecars.
+	Starting(pod *v1.Pod, container string)
+	// KeptPods returns the pods that have exclusive CPUs or memory, so that those of pods that were deleted while no agent ran
+	// are freed. It is called at an agent's start.
+	KeptPods() ([]types.UID, error)
+	// Notify stores a function to call when the CPUs of containers of any pod have changed. It is called once, before any other
+	// method.
+	Notify(changed func())
+	// RemovePod frees what a pod has, when [Cgroups].RemovePod would be called. It succeeds if there is nothing to free.
+	RemovePod(ctx context.Context, pod types.UID) error
+}
+
 // UserNamespaces allocates IDs of the node to pods with user namespaces of their own (KEP-127).
 type UserNamespaces interface {
 	// UserNamespace returns the ID mapping of a pod, nil for a pod in the node's user namespace. It is called before a

@@ -105,7 +105,7 @@ func (m *podMemory) unsaved() (record memory.Snapshot, changed bool) {
 	return m.pod.Snapshot()
 }
 
-// RecordedPods returns the pods that have a record, and those that have devices of Config.Extensions.Devices, sorted.
+// RecordedPods returns the pods that have a record, and those that have devices or CPUs of Config.Extensions, sorted.
 // After an agent restart, some of them may no longer exist, and should be forgotten. With an error it returns the pods
 // that it has found.
 func (s *Syncer) RecordedPods(ctx context.Context) ([]types.UID, error) {
@@ -113,6 +113,10 @@ func (s *Syncer) RecordedPods(ctx context.Context) ([]types.UID, error) {
 	errs := []error{err}
 	if devices := s.config.Extensions.Devices; devices != nil {
 		kept, err := devices.KeptPods()
+		uids, errs = append(uids, kept...), append(errs, err)
+	}
+	if cpusets := s.config.Extensions.CPUSets; cpusets != nil {
+		kept, err := cpusets.KeptPods()
 		uids, errs = append(uids, kept...), append(errs, err)
 	}
 	if err := errors.Join(errs...); err != nil {

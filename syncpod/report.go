@@ -300,7 +300,7 @@ func (c *Config) recursiveReadOnly(status *runtime.PodStatus) bool {
 func startErrors(failed []*StepError) map[string]apistatus.Problem {
 	problems := map[string]apistatus.Problem{}
 	for _, f := range failed {
-		if f.Container.Name == "" || f.Step == stepKill || f.Step == stepResize {
+		if f.Container.Name == "" || f.Step == stepKill || f.Step == stepResize || f.Step == stepCPUSet {
 			continue
 		}
 		problem := apistatus.Problem{Reason: apistatus.Reason(f.Reason)}

@@ -189,7 +189,7 @@ func (s *Syncer) resizeOne(ctx context.Context, d *decision, done outcome, step 
 }
 
 func (s *Syncer) resize(ctx context.Context, d *decision, done *outcome, step actions.ResizeStep, spec *v1.Container) error {
-	in := container.Input{Pod: d.pod, Name: spec.Name, Node: s.config.Node.Containers}
+	in := container.Input{Pod: d.pod, Name: spec.Name, Node: s.config.Node.Containers, CPUSet: runtime.CPUSet{Exclusive: d.facts.CPUSets[spec.Name].Exclusive}}
 	if done.sandbox != nil {
 		in.UserNamespace = done.sandbox.input.UserNamespace
 	}

@@ -72,7 +72,7 @@ func (s *Syncer) useSandbox(ctx context.Context, d *decision, done outcome, chan
 func (s *Syncer) configureSandbox(ctx context.Context, d *decision, sb *inUse) *StepError {
 	in := &sb.input
 	in.Pod, in.Attempt, in.LogsRoot = d.pod, d.plan.Sandbox.Attempt, s.config.Node.LogsRoot
-	in.NoCPUQuota, in.CPUPeriod = s.config.Node.Containers.NoCPUQuota, s.config.Node.Containers.CPUPeriod
+	in.NoCPUQuota, in.CPUPeriod = s.config.Node.Containers.NoCPUQuota || d.facts.exclusiveCPUs(), s.config.Node.Containers.CPUPeriod
 	var err error
 	if sb.handler, err = s.handler(ctx, d, sb.id); err != nil {
 		return s.notConfigured(ctx, d.pod, err, err)

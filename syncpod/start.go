@@ -38,7 +38,7 @@ func (s *Syncer) newStarter() (*containerstart.Starter, error) {
 	}
 	return containerstart.NewStarter(containerstart.StarterConfig{
 		Images: c.Parts.Images, Containers: runner, Hooks: c.Parts.Hooks, Stopper: s.stopper, Owner: c.Owner, RuntimeName: c.RuntimeName,
-		Node: c.Node.Containers, Logs: c.Parts.Logs, Mounts: mounts, Devices: c.Extensions.Devices, Lifecycle: c.Extensions.Lifecycle,
+		Node: c.Node.Containers, Logs: c.Parts.Logs, Mounts: mounts, Devices: c.Extensions.Devices, CPUSet: c.startingCPUSet, Lifecycle: c.Extensions.Lifecycle,
 		Slot:    func(ctx context.Context) (func(), error) { return s.pace.Take(ctx, containerPriority) },
 		Running: s.linkLog, Observer: startObserver{c.Observer}, Events: c.Events, Log: c.Log,
 	})

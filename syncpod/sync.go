@@ -371,8 +371,8 @@ func (s *Syncer) ProbesChanged(pod types.UID) {
 	}
 }
 
-// PodChanged notes that the definition of a pod has changed. A SyncPod in flight reads it from Parts.Newest, because it may take
-// minutes.
+// PodChanged notes that the definition of a pod, or the CPUs of its containers, have changed. A SyncPod in flight reads them again,
+// the definition from Parts.Newest, because it may take minutes.
 func (s *Syncer) PodChanged(pod types.UID) {
 	if m := s.known.get(pod); m != nil {
 		m.wake()

@@ -33,6 +33,7 @@ type Container struct {
 	ImageRef     string                      `json:"imageRef,omitempty"`
 	ImageVolumes string                      `json:"imageVolumes,omitempty"`
 	Resources    *runtime.ContainerResources `json:"resources,omitempty"`
+	CPUSet       *runtime.CPUSet             `json:"cpuset,omitempty"`
 	Reported     *runtime.ReportedResources  `json:"reported,omitempty"`
 	User         *runtime.ContainerUser      `json:"user,omitempty"`
 	StopSignal   string                      `json:"stopSignal,omitempty"`
@@ -44,7 +45,7 @@ func OfContainer(c runtime.ContainerStatus) Container {
 		Name: c.Name, Runtime: c.ID.Type, ID: c.ID.ID, SandboxID: c.SandboxID, Attempt: c.Attempt, SpecHash: c.SpecHash,
 		CreatedAt: c.CreatedAt, StartedAt: c.StartedAt, FinishedAt: c.FinishedAt,
 		ExitCode: c.ExitCode, Reason: c.Reason, Message: c.Message, Image: c.Image, ImageID: c.ImageID, ImageRef: c.ImageRef, ImageVolumes: c.ImageVolumes,
-		Resources: c.Resources, Reported: c.Reported, User: c.User, StopSignal: c.StopSignal,
+		Resources: c.Resources, CPUSet: c.CPUSet, Reported: c.Reported, User: c.User, StopSignal: c.StopSignal,
 	}
 }
 
@@ -54,6 +55,6 @@ func (c Container) Status(state runtime.ContainerState) runtime.ContainerStatus 
 		Name: c.Name, ID: runtime.ContainerID{Type: c.Runtime, ID: c.ID}, State: state, SandboxID: c.SandboxID, Attempt: c.Attempt, SpecHash: c.SpecHash,
 		CreatedAt: c.CreatedAt, StartedAt: c.StartedAt, FinishedAt: c.FinishedAt,
 		ExitCode: c.ExitCode, Reason: c.Reason, Message: c.Message, Image: c.Image, ImageID: c.ImageID, ImageRef: c.ImageRef, ImageVolumes: c.ImageVolumes,
-		Resources: c.Resources, Reported: c.Reported, User: c.User, StopSignal: c.StopSignal,
+		Resources: c.Resources, CPUSet: c.CPUSet, Reported: c.Reported, User: c.User, StopSignal: c.StopSignal,
 	}
 }

@@ -27,6 +27,7 @@ func full() *runtime.PodStatus {
 			Name: "app", State: state, Attempt: 7, ExitCode: 3, SpecHash: 1 << 63, SandboxID: "pod", ID: runtime.ContainerID{Type: "containerd", ID: state.String()},
 			Reason: "Error", Message: "why", CreatedAt: at, StartedAt: at.Add(1), FinishedAt: at.Add(2), Image: "app:1", ImageID: "sha256:1", ImageRef: "app@sha256:1", ImageVolumes: "sha256:2",
 			Resources: &runtime.ContainerResources{CPURequest: 1, CPULimit: 2, MemoryRequest: 3, MemoryLimit: 4},
+			CPUSet:    &runtime.CPUSet{CPUs: "1", Mems: "0", Exclusive: true},
 			Reported:  &runtime.ReportedResources{CPURequest: new(int64(1)), CPULimit: new(int64(2)), MemoryRequest: new(int64(3)), MemoryLimit: new(int64(4))},
 			User:      &runtime.ContainerUser{UID: 1, GID: 2, Groups: []int64{3}}, StopSignal: "SIGINT",
 		})
@@ -60,6 +61,7 @@ func TestNamesOfFields(t *testing.T) {
 	for want, v := range map[string]any{
 		`{"cpuRequest":1,"cpuLimit":2,"memoryRequest":3,"memoryLimit":4}`: c.Resources,
 		`{"cpuRequest":1,"cpuLimit":2,"memoryLimit":4,"memoryRequest":3}`: c.Reported,
+		`{"cpus":"1","mems":"0","exclusive":true}`:                        c.CPUSet,
 		`{"uid":1,"gid":2,"groups":[3]}`:                                  c.User,
 		`{"ips":["10.0.0.1","fd00::1"]}`:                                  sb.Network,
 	} {

@@ -42,6 +42,8 @@ type Input struct {
 	TargetID string
 	// UserNamespace is the ID mapping for the pod's sandbox. Required if spec.hostUsers is false.
 	UserNamespace *runtimeapi.UserNamespace
+	// CPUSet determines on which CPUs and with which memory the container runs. With exclusive CPUs it gets no CPU quota.
+	CPUSet runtime.CPUSet
 	// ExtraGroups are supplemental groups that the pod's volumes need.
 	ExtraGroups []int64
 

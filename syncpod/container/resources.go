@@ -17,6 +17,10 @@ func (in *Input) resources(c *v1.Container) (*runtimeapi.LinuxContainerResources
 		CPULimit:    in.limit(c, v1.ResourceCPU),
 		MemoryLimit: in.limit(c, v1.ResourceMemory),
 	}, podresources.CPUBandwidth{Off: in.Node.NoCPUQuota, Period: in.Node.CPUPeriod})
+	r.CpusetCpus, r.CpusetMems = in.CPUSet.CPUs, in.CPUSet.Mems
+	if in.CPUSet.Exclusive && !in.Node.NoCPUQuota {
+		r.CpuQuota = -1
+	}
 	r.OomScoreAdj = oomScoreAdj(in.Pod, c, in.Node.MemoryBytes)
 	if in.Node.GroupOOMKill {
 		r.Unified = map[string]string{"memory.oom.group": "1"}

@@ -98,14 +98,28 @@ func (l *Loop) assemble() error {
 		table: l.table, sources: l.sources, watcher: l.watcher,
 		interval: housekeepingInterval,
 	}
-	l.reconciler = &reconciler{table: l.table, sources: l.sources, watcher: l.watcher, house: l.house, admission: c.Admission, changed: l.syncer.PodChanged}
+	l.reconciler = &reconciler{table: l.table, sources: l.sources, watcher: l.watcher, house: l.house, admission: c.Admission, cpusets: c.Sync.Extensions.CPUSets, changed: l.syncer.PodChanged}
 	if allocations := c.Sync.Extensions.Allocations; allocations != nil {
 		allocations.Notify(l.table.requestSync)
 	}
 	if devices := c.Sync.Extensions.Devices; devices != nil {
 		devices.Notify(l.table.requestSync)
 	}
+	if cpusets := c.Sync.Extensions.CPUSets; cpusets != nil {
+		cpusets.Notify(l.cpusChanged)
+	}
 	return nil
+}
+
+// cpusChanged requests a sync of each pod, because its containers may have to move, and has syncs in flight decide again.
+func (l *Loop) cpusChanged() {
+	l.table.mu.Lock()
+	uids := l.table.uids()
+	l.table.mu.Unlock()
+	for _, uid := range uids {
+		l.syncer.PodChanged(uid)
+		l.table.requestSync(uid)
+	}
 }
 
 // Run keeps the pods running until ctx ends. Then it detaches: it stops working and leaves the pods as they are, for the

@@ -23,7 +23,8 @@ type reconciler struct {
 	sources   *feeds
 	watcher   *pleg.Watcher
 	house     *housekeeper
-	admission Admission // nil if all pods are admitted
+	cpusets   syncpod.CPUSets // nil if no container has CPUs of its own
+	admission Admission       // nil if all pods are admitted
 	// changed is called for a pod whose definition has changed. It must return soon.
 	changed func(types.UID)
 	// shuttingDown: new pods are not started any more. It is guarded by the table's mu.
@@ -68,7 +69,7 @@ func (r *reconciler) reconcile(ctx context.Context) {
 		switch {
 		case desired.doubted[w.source] && !exists: // two versions of it may not run at once
 		case listed || w.pod.DeletionTimestamp != nil:
-			r.add(w, running[w.pod.UID] || !listed)
+			r.add(ctx, w, running[w.pod.UID] || !listed)
 		}
 	}
 	r.table.housekeeping.raise()
@@ -151,12 +152,12 @@ func (r *reconciler) update(desired desiredPods) (additions []desiredPod) {
 
 // add adds a new pod. An earlier agent may have left running containers in it. A rejected pod is
 // added as finished: it is cleaned up once, whatever its source does (kubernetes #118472).
-func (r *reconciler) add(w desiredPod, running bool) {
+func (r *reconciler) add(ctx context.Context, w desiredPod, running bool) {
 	uid := w.pod.UID
 	pod := withStatus(w.pod, r.table.states.get(uid).status)
 	r.table.log(pod).Info("pod added", "source", w.source)
 	if !running && !runtime.IsTerminal(pod.Status.Phase) && pod.DeletionTimestamp == nil {
-		if refusal := r.decideAdmission(pod); refusal != nil {
+		if refusal := r.decideAdmission(ctx, pod); refusal != nil {
 			pod = r.refused(pod, refusal)
 		}
 	}
@@ -180,16 +181,28 @@ func (r *reconciler) add(w desiredPod, running bool) {
 }
 
 // decideAdmission returns why a new pod may not run, nil if it may. A static pod that is added while the node
-// shuts down is left to the next agent, and is recorded for it.
-func (r *reconciler) decideAdmission(pod *v1.Pod) *syncpod.Rejection {
+// shuts down is left to the next agent, and is recorded for it. CPUs come before the Admission, as in a kubelet, because that may
+// stop other pods to make room.
+func (r *reconciler) decideAdmission(ctx context.Context, pod *v1.Pod) *syncpod.Rejection {
 	if refusal := r.shutdownRejection(); refusal != nil {
 		r.table.states.update(pod.UID, func(s *podState) { s.drained = runtime.IsStatic(pod) })
 		return refusal
 	}
+	if r.cpusets != nil {
+		if refusal := r.cpusets.Admit(pod); refusal != nil {
+			return refusal
+		}
+	}
 	if r.admission == nil {
 		return nil
 	}
-	return r.admission.Admit(pod, r.table.admitted())
+	refusal := r.admission.Admit(pod, r.table.admitted())
+	if refusal != nil && r.cpusets != nil {
+		if err := r.cpusets.RemovePod(ctx, pod.UID); err != nil { // it is called again once the refusal is reported
+			r.table.log(pod).Error(err, "the CPUs of a refused pod are not free yet")
+		}
+	}
+	return refusal
 }
 
 // refused returns the pod as failed, and reports that.

@@ -35,7 +35,7 @@ func reconcilerOf(t testing.TB, pods int) *reconciler {
 	}
 	r.sources.deliver(f, source.Snapshot{Pods: all})
 	for _, w := range r.sources.desired().pods {
-		r.add(w, false)
+		r.add(t.Context(), w, false)
 	}
 	return r
 }
@@ -66,7 +66,7 @@ func TestAdmittedPods(t *testing.T) {
 	r.table.states.update("00003", func(s *podState) { s.status = &v1.PodStatus{Phase: v1.PodFailed} })
 	want = slices.Delete(want, 2, 3)
 	check("after one is over")
-	r.add(desiredPod{&v1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "00002+"}}, "api"}, false)
+	r.add(t.Context(), desiredPod{&v1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "00002+"}}, "api"}, false)
 	want = slices.Insert(want, 2, types.UID("00002+"))
 	check("after an addition")
 	r.table.states.delete("00003")

@@ -37,6 +37,8 @@ type Instance struct {
 	message *string
 	// resources are those in effect, nil if unknown.
 	resources *runtime.ContainerResources
+	// cpuset is the one in effect, nil if unknown.
+	cpuset *runtime.CPUSet
 }
 
 // Instances are the instances that the agent remembers, sorted by ID.
@@ -105,7 +107,10 @@ func (i Instances) MarkedIn(status *runtime.PodStatus, what Mark) (ids []runtime
 // SetResources notes the resources in force in an instance.
 func (i *Instances) SetResources(id string, r runtime.ContainerResources) { i.of(id).resources = &r }
 
-// WithResources returns a copy of a status in which running containers without reported resources have the recorded
+// SetCPUSet notes the CPUSet in force in an instance.
+func (i *Instances) SetCPUSet(id string, s runtime.CPUSet) { i.of(id).cpuset = &s }
+
+// WithResources returns a copy of a status in which running containers without resources or a CPUSet have the recorded
 // ones.
 func (i Instances) WithResources(status *runtime.PodStatus) *runtime.PodStatus {
 	if status == nil {
@@ -115,8 +120,15 @@ func (i Instances) WithResources(status *runtime.PodStatus) *runtime.PodStatus {
 	full.Containers = slices.Clone(status.Containers)
 	for at := range full.Containers {
 		c := &full.Containers[at]
-		if known := i.get(c.ID.ID).resources; known != nil && c.State == runtime.ContainerRunning && c.Resources == nil {
-			c.Resources = new(*known)
+		if c.State != runtime.ContainerRunning {
+			continue
+		}
+		known := i.get(c.ID.ID)
+		if known.resources != nil && c.Resources == nil {
+			c.Resources = new(*known.resources)
+		}
+		if known.cpuset != nil && c.CPUSet == nil {
+			c.CPUSet = new(*known.cpuset)
 		}
 	}
 	return &full

@@ -25,6 +25,7 @@ type recordV1 struct {
 	PreStopCompleted []string                              `json:"preStopCompleted,omitempty"`
 	Restarting       map[string]string                     `json:"restarting,omitempty"`
 	Resources        map[string]runtime.ContainerResources `json:"resources,omitempty"`
+	CPUSets          map[string]runtime.CPUSet             `json:"cpusets,omitempty"`
 	CrashBackOffs    map[string]crashV1                    `json:"crashBackOffs,omitempty"`
 }
 
@@ -55,7 +56,7 @@ func (r Record) MarshalJSON() ([]byte, error) {
 		Version: recordVersion, Deadline: r.Deadline, NextAttempts: r.NextAttempts, EverStarted: r.EverStarted,
 		Exited: each(r.Exited, statusjson.OfContainer), Started: each(r.Started, statusjson.OfContainer),
 		StartRequested: r.StartRequested, PostStartPending: r.PostStartPending, PreStopCompleted: r.PreStopCompleted,
-		Restarting: r.Restarting, Resources: r.Resources, CrashBackOffs: eachValue(r.CrashBackOffs, crashToV1),
+		Restarting: r.Restarting, Resources: r.Resources, CPUSets: r.CPUSets, CrashBackOffs: eachValue(r.CrashBackOffs, crashToV1),
 	})
 }
 
@@ -74,7 +75,7 @@ func (r *Record) UnmarshalJSON(text []byte) error {
 		Exited:         each(read.Exited, func(c statusjson.Container) runtime.ContainerStatus { return c.Status(runtime.ContainerExited) }),
 		Started:        each(read.Started, func(c statusjson.Container) runtime.ContainerStatus { return c.Status(runtime.ContainerRunning) }),
 		StartRequested: read.StartRequested, PostStartPending: read.PostStartPending, PreStopCompleted: read.PreStopCompleted,
-		Restarting: read.Restarting, Resources: read.Resources, CrashBackOffs: eachValue(read.CrashBackOffs, crashV1.crash),
+		Restarting: read.Restarting, Resources: read.Resources, CPUSets: read.CPUSets, CrashBackOffs: eachValue(read.CrashBackOffs, crashV1.crash),
 	}
 	return nil
 }

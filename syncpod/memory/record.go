@@ -19,6 +19,7 @@ type Record struct {
 	PreStopCompleted []string
 	Restarting       map[string]string
 	Resources        map[string]runtime.ContainerResources
+	CPUSets          map[string]runtime.CPUSet
 	CrashBackOffs    map[string]CrashBackOff
 }
 

@@ -27,11 +27,12 @@ type savedContainer struct {
 	current     *runtime.ContainerStatus
 }
 
-// savedInstance is the recorded part of an instance. The resources are not modified.
+// savedInstance is the recorded part of an instance. The resources and the CPUSet are not modified.
 type savedInstance struct {
 	id        string
 	marks     Mark
 	resources *runtime.ContainerResources
+	cpuset    *runtime.CPUSet
 }
 
 // recordedMarks are the marks that outlive the agent.
@@ -69,6 +70,9 @@ func recordedInstances(r Record) (known Instances) {
 	for id, resources := range r.Resources {
 		known.of(id).resources = &resources
 	}
+	for id, cpuset := range r.CPUSets {
+		known.of(id).cpuset = &cpuset
+	}
 	return known
 }
 
@@ -84,6 +88,9 @@ func (r Snapshot) Record() Record {
 	for _, i := range r.instances {
 		if i.resources != nil {
 			put(&full.Resources, i.id, *i.resources)
+		}
+		if i.cpuset != nil {
+			put(&full.CPUSets, i.id, *i.cpuset)
 		}
 	}
 	for _, c := range r.crashes {
@@ -153,7 +160,7 @@ func unmarked(all []savedInstance, without Mark) []savedInstance {
 	var rest []savedInstance
 	for _, i := range all {
 		i.marks &^= without
-		if i.marks != 0 || i.resources != nil {
+		if i.marks != 0 || i.resources != nil || i.cpuset != nil {
 			rest = append(rest, i)
 		}
 	}
@@ -167,8 +174,8 @@ func (c savedContainer) equal(other savedContainer) bool {
 }
 
 func (i savedInstance) equal(other savedInstance) bool {
-	same := reflect.DeepEqual(i.resources, other.resources)
-	i.resources = other.resources
+	same := reflect.DeepEqual(i.resources, other.resources) && reflect.DeepEqual(i.cpuset, other.cpuset)
+	i.resources, i.cpuset = other.resources, other.cpuset
 	return same && i == other
 }
 
@@ -206,6 +213,9 @@ func (p *Pod) Restore(r Record) {
 		known.marks |= i.marks &^ PreStopCompleted
 		if known.resources == nil {
 			known.resources = i.resources
+		}
+		if known.cpuset == nil {
+			known.cpuset = i.cpuset
 		}
 	}
 }
@@ -245,7 +255,7 @@ func (c Containers) save() (saved []savedContainer) {
 
 func (i Instances) save() (saved []savedInstance) {
 	for _, known := range i {
-		saved = append(saved, savedInstance{known.id, known.marks & recordedMarks, known.resources})
+		saved = append(saved, savedInstance{known.id, known.marks & recordedMarks, known.resources, known.cpuset})
 	}
 	return saved
 }

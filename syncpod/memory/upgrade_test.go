@@ -52,7 +52,7 @@ func TestRecordOfTheNewestReleaseHasAllFields(t *testing.T) {
 	files := releases(t)
 	newest := files[len(files)-1]
 	r := record(t, text(t, newest))
-	for _, v := range []any{r, r.Exited[0], r.Exited[0].ID, r.Exited[0].Resources} {
+	for _, v := range []any{r, r.Exited[0], r.Exited[0].ID, r.Exited[0].Resources, r.Exited[0].CPUSet} {
 		value := reflect.Indirect(reflect.ValueOf(v))
 		for i := range value.NumField() {
 			if value.Field(i).IsZero() {

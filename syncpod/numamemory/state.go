@@ -173,6 +173,45 @@ func isMemory(name v1.ResourceName) bool {
 	return name == v1.ResourceMemory || strings.HasPrefix(string(name), v1.ResourceHugePagesPrefix)
 }
 
+// Restore returns a State that an earlier agent has stored, on the machine of s, which no pod uses yet. If containers have memory of a
+// machine that differs, it returns an error that names the difference.
+func (s State) Restore(stored State) (State, error) {
+	if len(stored.Pods) == 0 {
+		return s, nil
+	}
+	if len(s.Nodes) != len(stored.Nodes) {
+		return State{}, fmt.Errorf("memory manager: the machine has %d NUMA nodes with memory for pods, and %d when memory was allocated to %d pods", len(s.Nodes), len(stored.Nodes), len(stored.Pods))
+	}
+	for i, now := range s.Nodes {
+		then := stored.Nodes[i]
+		if then.ID != now.ID {
+			return State{}, fmt.Errorf("memory manager: the machine has NUMA node %d in place of %d", now.ID, then.ID)
+		}
+		for _, name := range slices.Sorted(maps.Keys(union(now.Amounts, then.Amounts))) {
+			if now.Amounts[name].Allocatable != then.Amounts[name].Allocatable {
+				return State{}, fmt.Errorf("memory manager: NUMA node %d has %d of %s for pods, and had %d when memory was allocated to %d pods", now.ID, now.Amounts[name].Allocatable, name, then.Amounts[name].Allocatable, len(stored.Pods))
+			}
+		}
+	}
+	for _, uid := range slices.Sorted(maps.Keys(stored.Pods)) {
+		for name, blocks := range stored.Pods[uid] {
+			for _, b := range blocks {
+				if b.Nodes == 0 || b.Nodes&^s.machine() != 0 {
+					return State{}, fmt.Errorf("memory manager: pod %s, container %s: the machine does not have the NUMA nodes %s", uid, name, b.Nodes)
+				}
+			}
+		}
+	}
+	return stored, nil
+}
+
+func union(a, b map[v1.ResourceName]Amount) map[v1.ResourceName]Amount {
+	all := map[v1.ResourceName]Amount{}
+	maps.Copy(all, a)
+	maps.Copy(all, b)
+	return all
+}
+
 // Container returns a container's blocks, sorted by resource. The caller must not modify them.
 func (s State) Container(uid types.UID, name string) []Block { return s.Pods[uid][name] }
 
@@ -205,7 +244,9 @@ func (s State) machine() (m topology.Mask) {
 func (s State) clone(uid types.UID) State {
 	s.Nodes = slices.Clone(s.Nodes)
 	for i := range s.Nodes {
-		s.Nodes[i].Amounts = maps.Clone(s.Nodes[i].Amounts)
+		amounts := map[v1.ResourceName]Amount{}
+		maps.Copy(amounts, s.Nodes[i].Amounts)
+		s.Nodes[i].Amounts = amounts
 	}
 	pods := maps.Clone(s.Pods)
 	if pods == nil {

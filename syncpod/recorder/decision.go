@@ -34,8 +34,11 @@ type Decision struct {
 	SandboxHold      *Hold           `json:"sandboxHold,omitempty"`
 	StartHolds       map[string]Hold `json:"startHolds,omitempty"`
 	ResizeHolds      map[string]Hold `json:"resizeHolds,omitempty"`
-	Blocked          *Hold           `json:"blocked,omitempty"`
-	End              *actions.Reason `json:"end,omitempty"`
+	CPUSetHolds      map[string]Hold `json:"cpusetHolds,omitempty"`
+	// CPUSets are the CPUs and NUMA nodes that the containers should have.
+	CPUSets map[string]runtime.CPUSet `json:"cpusets,omitempty"`
+	Blocked *Hold                     `json:"blocked,omitempty"`
+	End     *actions.Reason           `json:"end,omitempty"`
 	// Plan is the plan in words: actions.Plan.String.
 	Plan string `json:"plan"`
 }
@@ -62,6 +65,7 @@ type Container struct {
 	ExitCode     int32                       `json:"exitCode"`
 	Reason       string                      `json:"reason,omitempty"`
 	Resources    *runtime.ContainerResources `json:"resources,omitempty"`
+	CPUSet       *runtime.CPUSet             `json:"cpuset,omitempty"`
 	// SpecChanged means that SpecHash differs from the hash of the container in the pod.
 	SpecChanged bool `json:"specChanged,omitempty"`
 }
@@ -109,7 +113,7 @@ func decisionOf(in actions.Input) Decision {
 		Liveness: map[string]string{}, Startup: map[string]string{}, RestartAllContainers: in.RestartAll,
 		StatusComplete: in.StatusComplete, Started: in.Started, Restarting: idsOf(in.Restarting), PostStartPending: idsOf(in.PostStartPending),
 		AddressWait: holdOf(in.AddressWait), SandboxHold: holdOf(in.SandboxHold), Blocked: holdOf(in.Blocked),
-		StartHolds: holdsOf(in.StartHolds), ResizeHolds: holdsOf(in.ResizeHolds),
+		StartHolds: holdsOf(in.StartHolds), ResizeHolds: holdsOf(in.ResizeHolds), CPUSets: in.CPUSets, CPUSetHolds: holdsOf(in.CPUSetHolds),
 	}
 	if in.End != actions.ReasonNone {
 		d.End = &in.End
@@ -143,7 +147,7 @@ func decisionOf(in actions.Input) Decision {
 	for _, c := range in.Status.Containers {
 		recorded := Container{
 			ID: c.ID.ID, Name: c.Name, Runtime: c.ID.Type, State: containerStates()[c.State], SandboxID: c.SandboxID, RestartCount: c.Attempt,
-			SpecHash: c.SpecHash, StartedAt: c.StartedAt, ExitCode: c.ExitCode, Reason: c.Reason, Resources: c.Resources,
+			SpecHash: c.SpecHash, StartedAt: c.StartedAt, ExitCode: c.ExitCode, Reason: c.Reason, Resources: c.Resources, CPUSet: c.CPUSet,
 			SpecChanged: c.SpecHash != 0 && c.SpecHash != hashes[c.Name],
 		}
 		d.Containers = append(d.Containers, recorded)
@@ -156,7 +160,7 @@ func (d *Decision) Input() actions.Input {
 	in := actions.Input{
 		Pod: &d.Pod, Probes: map[runtime.ContainerID]actions.ProbeResults{}, RestartAll: d.RestartAllContainers,
 		StatusComplete: d.StatusComplete, Started: d.Started, AddressWait: d.AddressWait.hold(), SandboxHold: d.SandboxHold.hold(), Blocked: d.Blocked.hold(),
-		StartHolds: inputHolds(d.StartHolds), ResizeHolds: inputHolds(d.ResizeHolds),
+		StartHolds: inputHolds(d.StartHolds), ResizeHolds: inputHolds(d.ResizeHolds), CPUSets: d.CPUSets, CPUSetHolds: inputHolds(d.CPUSetHolds),
 	}
 	if d.End != nil {
 		in.End = *d.End
@@ -178,7 +182,7 @@ func (d *Decision) Input() actions.Input {
 	for _, c := range d.Containers {
 		status := runtime.ContainerStatus{
 			ID: runtime.ContainerID{Type: c.Runtime, ID: c.ID}, Name: c.Name, State: containerStates().value(c.State), SandboxID: c.SandboxID, Attempt: c.RestartCount,
-			SpecHash: c.SpecHash, StartedAt: c.StartedAt, ExitCode: c.ExitCode, Reason: c.Reason, Resources: c.Resources,
+			SpecHash: c.SpecHash, StartedAt: c.StartedAt, ExitCode: c.ExitCode, Reason: c.Reason, Resources: c.Resources, CPUSet: c.CPUSet,
 		}
 		ids[status.ID.ID] = status.ID
 		in.Status.Containers = append(in.Status.Containers, status)

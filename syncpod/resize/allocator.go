@@ -24,6 +24,9 @@ type Config struct {
 	State string
 	// Allocatable are the node's resources for pods. A resource that is not in it is unlimited.
 	Allocatable v1.ResourceList
+	// Check returns why a resize can never be allocated, which is published, nil if it may be. It must not call the Allocator. The Resize of a
+	// pinning.Manager is one. Default: Decide alone decides.
+	Check func(allocated, desired *v1.Pod) error
 	// Log receives a line for each accepted resize. Default: no log.
 	Log logr.Logger
 }

@@ -302,6 +302,22 @@ func TestBadConfig(t *testing.T) {
 
 // For any sequence of requests, withdrawals and restarts, the sum of the allocations never exceeds the node's
 // resources, and a request that fits is not pending.
+func TestResizesThatAPartRefuses(t *testing.T) {
+	a := agent(t, t.TempDir(), func(c *resize.Config) {
+		c.Check = func(allocated, desired *v1.Pod) error {
+			if allocated.Name == "a" {
+				return errors.New("its CPUs are exclusive")
+			}
+			return nil
+		}
+	})
+	for _, name := range []string{"a", "b"} {
+		allocate(t, a, pod(name, "1", "1Gi"))
+	}
+	wantAllocate(t, a, pod("a", "2", "1Gi"), "1", resize.Infeasible)
+	wantAllocate(t, a, pod("b", "2", "1Gi"), "2", "")
+}
+
 func TestAllocatorRandom(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 8))
 	dir := t.TempDir()

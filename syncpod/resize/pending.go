@@ -61,6 +61,11 @@ func (a *Allocator) pending() []pending {
 func (a *Allocator) try(p pending) (accepted bool, err error) {
 	e := a.pods[p.Pod.UID]
 	verdict := a.decide(Request{Pod: p.Pod, Allocated: p.Allocated, ActivePods: a.activePods(p.Pod.UID), Allocatable: a.config.Allocatable})
+	if a.config.Check != nil {
+		if err := a.config.Check(p.Allocated, p.Pod); err != nil {
+			verdict = Verdict{Infeasible, err.Error()}
+		}
+	}
 	switch verdict.Outcome {
 	case Accepted:
 	case Infeasible:

@@ -97,6 +97,8 @@ var rooms = []room{
 		"the CPUs of a container follow from the machine, a policy, the pod and the CPUs of other containers"},
 	{"syncpod/numamemory", []string{"runtime", "syncpod/podspec/qos", "syncpod/topology"}, "which memory a container gets follows from the pod, the machine and the hint"},
 	{"syncpod/topology", nil, "which NUMA nodes a container gets follows from hints, a policy and the machine"},
+	{"syncpod/pinning", []string{"runtime", "runtime/hostfs", "syncpod", "syncpod/cpu", "syncpod/numamemory", "syncpod/podref", "syncpod/podspec/qos", "syncpod/topology"},
+		"it admits pods for a loop, whose rejections it returns, and stores what they have; the decisions are in three pure packages"},
 	{"syncpod/source", []string{"internal/lastknown", "internal/quantities", "internal/utf", "runtime", "runtime/foreign", "runtime/hostfs", "sandbox", "syncpod/container/env", "syncpod/podspec", "syncpod/volume"},
 		"a source works without the code that keeps its pods running"},
 	{"syncpod/credentialprovider", []string{"runtime/hostfs", "runtime/image/keyring", "syncpod/source", "syncpod/volume"},

@@ -98,6 +98,13 @@ func (p *pod) update(id string) string {
 		return "belongs to no plan"
 	}
 	at := p.resizeOf(id)
+	if move := p.moveOf(id); move >= 0 && (at < 0 || p.begun["resize "+id]) {
+		if p.plan.Hold.Holds() || p.plan.Sandbox.Hold.Holds() || p.plan.CPUSets[move].Hold.Holds() {
+			return "has to wait"
+		}
+		p.begun["move "+id] = true
+		return p.enter(resizing)
+	}
 	switch {
 	case at < 0:
 		return "is not in the plan"

@@ -132,6 +132,10 @@ func (p *progress) resizeOf(id string) int {
 	return slices.IndexFunc(p.plan.Resize, func(s actions.ResizeStep) bool { return s.ID.ID == id })
 }
 
+func (p *progress) moveOf(id string) int {
+	return slices.IndexFunc(p.plan.CPUSets, func(s actions.CPUSetStep) bool { return s.ID.ID == id })
+}
+
 // enter records the start of a step of a stage. It returns the violation, if any.
 func (p *progress) enter(next stage) string {
 	if next < p.past && !(next == starting && p.past == resizing) { // resizes do not wait for a pull
@@ -199,6 +203,11 @@ func (p *pod) left() string {
 	for _, s := range plan.Resize {
 		if !held && !p.begun["resize "+s.ID.ID] {
 			return fmt.Sprintf("the resize of %v", s.Container)
+		}
+	}
+	for _, s := range plan.CPUSets {
+		if !s.Hold.Holds() && !p.begun["move "+s.ID.ID] {
+			return fmt.Sprintf("the move of %v", s.Container)
 		}
 	}
 	return ""

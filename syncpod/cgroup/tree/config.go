@@ -15,6 +15,7 @@ import (
 
 	"github.com/go-logr/logr"
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/syncpod/cgroup"
 )
@@ -36,6 +37,9 @@ type Config struct {
 
 	// NoCPUQuota turns off the enforcement of CPU limits.
 	NoCPUQuota bool
+	// ExclusiveCPUs reports whether a container of the pod has exclusive CPUs: then the pod has no CPU quota either. Default: none
+	// has.
+	ExclusiveCPUs func(pod types.UID) bool
 	// CPUPeriod is the accounting period of CPU limits, 0 means 100 ms.
 	CPUPeriod time.Duration
 	// MemoryReservation keeps the memory that pods request from being reclaimed, with

@@ -123,7 +123,7 @@ func (t *Tree) set(ctx context.Context, pod *v1.Pod, raise bool) (string, error)
 		return "", fmt.Errorf("tree: pod %s/%s: %w", pod.Namespace, pod.Name, err)
 	}
 	r, err := cgroup.ResourceConfigForPod(cgroup.Input{
-		Pod: pod, NoCPUQuota: t.config.NoCPUQuota, CPUPeriod: t.config.CPUPeriod,
+		Pod: pod, NoCPUQuota: t.config.NoCPUQuota || t.config.ExclusiveCPUs != nil && t.config.ExclusiveCPUs(pod.UID), CPUPeriod: t.config.CPUPeriod,
 		MemoryReservation: t.config.MemoryReservation, PIDs: t.config.PodPIDs,
 	})
 	if err != nil {

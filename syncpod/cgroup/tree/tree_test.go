@@ -193,6 +193,18 @@ func TestVersion2(t *testing.T) {
 	})
 }
 
+// A pod with exclusive CPUs has no quota.
+func TestExclusiveCPUs(t *testing.T) {
+	k := newKernel(t, cgroup.V1)
+	tree := k.agent(func(c *Config) { c.ExclusiveCPUs = func(pod types.UID) bool { return pod == "own" } })
+	for uid, quota := range map[string]string{"own": "-1", "other": "200000"} {
+		pod := burstable(uid, "2", "64Mi")
+		pod.Spec.Containers[0].Resources.Limits[v1.ResourceCPU] = resource.MustParse("2")
+		ensure(t, tree, pod)
+		k.want(map[string]string{"cpu/kubepods/burstable/pod" + uid + "/cpu.cfs_quota_us": quota})
+	}
+}
+
 // Only changed values are written.
 func TestOnlyChangesAreWritten(t *testing.T) {
 	k := newKernel(t, cgroup.V1)

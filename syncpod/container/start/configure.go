@@ -23,7 +23,7 @@ func inputOf(t *target) env.Input {
 }
 
 // configInput returns the container's configuration input.
-func (s *Starter) configInput(t *target, images pulled, found container.Image, attempt uint32, given device.Allocation, vars []env.Var, mounts container.Mounts) container.Input {
+func (s *Starter) configInput(t *target, images pulled, found container.Image, attempt uint32, cpuset runtime.CPUSet, given device.Allocation, vars []env.Var, mounts container.Mounts) container.Input {
 	sandbox := &t.pod.Sandbox
 	return container.Input{
 		Pod: t.pod.Spec, Name: t.spec.Name, Attempt: attempt,
@@ -31,7 +31,7 @@ func (s *Starter) configInput(t *target, images pulled, found container.Image, a
 		Mounts:     slices.Concat(criMounts(given), mounts.Mounts),
 		Devices:    slices.Concat(criDevices(given), mounts.Devices),
 		CDIDevices: slices.Concat(criCDIDevices(given), mounts.CDIDevices), Annotations: images.annotate(merged(given.Annotations, mounts.Annotations)),
-		TargetID: targetID(t), UserNamespace: sandbox.UserNamespace, ExtraGroups: sandbox.ExtraGroups,
+		TargetID: targetID(t), UserNamespace: sandbox.UserNamespace, ExtraGroups: sandbox.ExtraGroups, CPUSet: cpuset,
 		Labels: s.config.Owner.Mark(nil), Node: s.config.Node,
 	}
 }

@@ -133,7 +133,11 @@ func (s *Starter) create(ctx context.Context, t *target, images pulled) (made in
 		return instance{err: &Error{Step: StepConfig, Reason: ErrCreateContainerConfig, Err: fmt.Errorf("attempts in the logs: %w", err)}}
 	}
 	s.warnOfSecondRun(t)
-	config, mounts, err := s.configure(ctx, t, images, attempt)
+	var cpuset runtime.CPUSet
+	if s.config.CPUSet != nil {
+		cpuset = s.config.CPUSet(t.pod.Spec, t.spec.Name)
+	}
+	config, mounts, err := s.configure(ctx, t, images, attempt, cpuset)
 	if mounts != nil {
 		made.mounted, made.release = true, mounts.Release
 	}
@@ -161,6 +165,9 @@ func (s *Starter) create(ctx context.Context, t *target, images pulled) (made in
 	t.pod.Memory.Do(func(p *memory.Pod) {
 		p.Containers.Used(t.spec.Name, attempt)
 		p.Instances.SetResources(id, runtime.ResourcesOf(&t.pod.Spec.Spec, t.spec))
+		if cpuset != (runtime.CPUSet{}) {
+			p.Instances.SetCPUSet(id, cpuset)
+		}
 	})
 	s.event(t.pod, t.step.Container, v1.EventTypeNormal, EventCreated, "Container created")
 	made.id, made.attempt = runtime.ContainerID{Type: s.config.RuntimeName, ID: id}, attempt
@@ -191,7 +198,7 @@ func (s *Starter) warnOfSecondRun(t *target) {
 }
 
 // configure returns the container's configuration, and the mounts that the node has made for it, nil if it made none.
-func (s *Starter) configure(ctx context.Context, t *target, images pulled, attempt uint32) (*runtimeapi.ContainerConfig, *container.Mounts, error) {
+func (s *Starter) configure(ctx context.Context, t *target, images pulled, attempt uint32, cpuset runtime.CPUSet) (*runtimeapi.ContainerConfig, *container.Mounts, error) {
 	pod, sandbox := t.pod.Spec, &t.pod.Sandbox
 	found := container.Image{Ref: images.image.ID, UID: images.image.UID, Username: images.image.Username}
 	if err := container.VerifyRunAsNonRoot(pod, t.spec, found); err != nil {
@@ -223,7 +230,7 @@ func (s *Starter) configure(ctx context.Context, t *target, images pulled, attem
 	if err := container.CheckRecorded(&pod.Spec, t.spec.Name); err != nil {
 		return nil, made, err
 	}
-	config, err := container.GenerateContainerConfig(s.configInput(t, images, found, attempt, given, vars, mounts))
+	config, err := container.GenerateContainerConfig(s.configInput(t, images, found, attempt, cpuset, given, vars, mounts))
 	return config, made, err
 }
 

@@ -49,6 +49,8 @@ type StarterConfig struct {
 	Mounts Mounts
 	// Devices allocates the node's devices. Default: none.
 	Devices Devices
+	// CPUSet returns the CPUs and the memory nodes of a container that is about to be created. Default: no container is restricted.
+	CPUSet func(pod *v1.Pod, container string) runtime.CPUSet
 	// Lifecycle is called before the creation and before each container's start. Default: none.
 	Lifecycle Lifecycle
 	// Slot waits until a container may be created, and returns a function that frees the slot once the container has
