@@ -2,7 +2,6 @@ package csi
 
 import (
 	"context"
-	"errors"
 	"net"
 	"path/filepath"
 	"strings"
@@ -15,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	registerapi "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
 
+	"github.com/podsync/podsync/modules/csi/registration"
 	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
@@ -46,9 +46,9 @@ func TestAnswersOfDriversAreBounded(t *testing.T) {
 	}{
 		{"a message", &registerapi.PluginInfo{Name: strings.Repeat("x", maxAnswer)}, "", "larger than max"},
 		{"an error", nil, strings.Repeat("x", 2*maxMessage), "xxxx"},
-		{"an error above the headers", nil, strings.Repeat("x", 2*maxHeaders), "GetInfo"},
+		{"an error above the headers", nil, strings.Repeat("x", 32<<10), "GetInfo"},
 	} {
-		conn, err := dialDriver(path)
+		conn, err := registration.Dial(path, maxAnswer)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -79,22 +79,5 @@ func TestRecordThatIsTooLarge(t *testing.T) {
 	}
 	if found, err := readRecords(l); err != nil || len(found) > 0 {
 		t.Errorf("%d records, %v", len(found), err)
-	}
-}
-
-// Of a directory with many sockets a limited number is called, and a path that no socket can have is an error.
-func TestSocketsAreBounded(t *testing.T) {
-	dir := t.TempDir()
-	for i := range maxSockets + 10 {
-		listener := must.Get(net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(dir, strings.Repeat("a", i%20+1)+string(rune('a'+i/20))), Net: "unix"}))(t)
-		listener.SetUnlinkOnClose(false)
-		listener.Close()
-	}
-	if found := socketsIn(dir); len(found) != maxSockets {
-		t.Errorf("%d sockets are found, want %d", len(found), maxSockets)
-	}
-	m := &Manager{}
-	if err := m.registerSocket(t.Context(), "/"+strings.Repeat("x", maxSocketPath)); err == nil || errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("error %v", err)
 	}
 }

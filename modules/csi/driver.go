@@ -4,14 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"regexp"
 	"time"
 
 	csipb "github.com/container-storage-interface/spec/lib/go/csi"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 
 	"github.com/podsync/podsync/runtime/foreign"
@@ -21,9 +19,8 @@ const (
 	// callTimeout is the timeout for one operation of a driver, as in a
 	// kubelet.
 	callTimeout = 2 * time.Minute
-	// maxAnswer is the maximum size of a driver's answer in bytes, maxHeaders of its headers, which contain its errors, and
-	// window of the data in flight.
-	maxAnswer, maxHeaders, window = 1 << 20, 16 << 10, 64 << 10
+	// maxAnswer is the maximum size of a driver's answer in bytes.
+	maxAnswer = 1 << 20
 	// maxMessage is the maximum length of a driver's message in an error, in bytes.
 	maxMessage = 1024
 	// maxDriver is the maximum length of a driver's name, as in CSI.
@@ -62,16 +59,6 @@ type DriverInfo struct {
 	MaxVolumes int64
 	// Topology are the labels that say where in the cluster the node can reach volumes.
 	Topology map[string]string
-}
-
-// dialDriver connects to a driver's socket.
-func dialDriver(path string) (*grpc.ClientConn, error) {
-	return grpc.NewClient("passthrough:///csi", grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithAuthority("localhost"),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxAnswer)), grpc.WithMaxHeaderListSize(maxHeaders),
-		grpc.WithStaticStreamWindowSize(window), grpc.WithStaticConnWindowSize(window),
-		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
-			return (&net.Dialer{}).DialContext(ctx, "unix", path)
-		}))
 }
 
 // queryDriver asks a driver for its name and capabilities, and returns it.

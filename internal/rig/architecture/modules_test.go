@@ -50,9 +50,10 @@ var moduleRooms = []room{
 		"statuses, events and deletions go to the API server"},
 
 	{"modules/cluster/volumes", []string{"syncpod/volume", "modules/cluster/internal/cached", "modules/csi", "syncpod/container/env"}, "the API server has the objects of volumes, and package csi mounts them"},
-	{"modules/csi", []string{"backoff", "runtime/hostfs", "runtime/hostfs/mounts", "runtime/stats", "syncpod/container/env", "syncpod/volume", "runtime/foreign"},
+	{"modules/csi", []string{"backoff", "modules/csi/registration", "runtime/hostfs", "runtime/hostfs/mounts", "runtime/stats", "syncpod/container/env", "syncpod/volume", "runtime/foreign"},
 		"a driver provides volumes of pods, and needs no runtime"},
 	{"modules/csi/csitest", nil, "it replaces a driver, and knows CSI only"},
+	{"modules/csi/registration", []string{"runtime/foreign"}, "plugins of all types register in the same way"},
 	{"modules/devices", []string{"runtime/hostfs", "modules/devices/internal/ledger", "runtime", "syncpod", "syncpod/device", "syncpod/loop", "runtime/foreign"},
 		"plugins provide the devices of containers"},
 	{"modules/devices/internal/ledger", []string{"runtime"}, "the choice of devices is pure"},
