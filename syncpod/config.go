@@ -244,7 +244,7 @@ type Extensions struct {
 	// Allocations decides which resources are allocated to a pod when its requests change; a
 	// *resize.Allocator implements it. Default: the requested resources.
 	Allocations Allocations
-	// Devices allocates devices of the node to containers; a *device.Keeper implements it. Default:
+	// Devices allocates devices of the node to containers; a *device.Keeper implements it. It may be PodDevices, too. Default:
 	// none.
 	Devices Devices
 	// CPUSets gives containers exclusive CPUs and memory; a *pinning.Manager implements it. Default: no container is restricted.

@@ -63,6 +63,7 @@ const (
 	EventFailedKillPod                   = "FailedKillPod"
 	EventFailedPostStartHook             = containerstart.EventFailedPostStartHook
 	EventFailedPodSandBoxStatus          = "FailedPodSandBoxStatus"
+	EventFailedPrepareDynamicResources   = "FailedPrepareDynamicResources"
 	EventFailedSync                      = "FailedSync"
 	EventFailedCreatePodContainer        = "FailedCreatePodContainer"
 	EventNetworkNotReady                 = "NetworkNotReady"

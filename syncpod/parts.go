@@ -299,6 +299,17 @@ type Devices interface {
 	RemovePod(ctx context.Context, pod types.UID) error
 }
 
+// PodDevices may be implemented by [Devices] that a driver prepares on the node before the sandbox of a pod is created, such as
+// those of resource claims.
+type PodDevices interface {
+	// PreparePod is called before each creation of a sandbox. After an error nothing of the pod is created, an event with the
+	// error is recorded, and the call is repeated after 10 s, or once the function of Notify is called. It must return when ctx ends.
+	PreparePod(ctx context.Context, pod *v1.Pod) error
+	// UnpreparePod is called when nothing of the pod runs any more, before its end is reported: after that its claims may
+	// be allocated to others. After an error the call is repeated, and the end is not reported. RemovePod is called nevertheless.
+	UnpreparePod(ctx context.Context, pod types.UID) error
+}
+
 // CPUSets decides on which CPUs and with which memory containers run. A *pinning.Manager implements it.
 type CPUSets interface {
 	// Admit gives a new pod its exclusive CPUs and memory, or returns why it cannot have them. A Loop calls it before its

@@ -23,6 +23,7 @@ import (
 	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/cgroup"
 	"github.com/podsync/podsync/syncpod/container"
+	"github.com/podsync/podsync/syncpod/device"
 )
 
 // cgroups records its calls.
@@ -460,3 +461,66 @@ func TestCgroupOfAForgottenPod(t *testing.T) {
 		must(t, n.Forget(t.Context(), "u"))
 	})
 }
+
+// claimed are devices that a driver prepares for each pod.
+type claimed struct {
+	*device.Keeper
+	prepare, unprepare error
+	calls              []string
+}
+
+func (c *claimed) PreparePod(context.Context, *v1.Pod) error {
+	c.calls = append(c.calls, "prepare")
+	return c.prepare
+}
+
+func (c *claimed) UnpreparePod(context.Context, types.UID) error {
+	c.calls = append(c.calls, "unprepare")
+	return c.unprepare
+}
+
+// Nothing of a pod is created before its devices are prepared, and its end is not reported before they are released, because others may
+// then get its claims.
+func TestPreparedDevices(t *testing.T) {
+	dir := t.TempDir()
+	bubble(t, func(t *testing.T, n *node) {
+		keeper, err := device.New(device.Config{State: dir, Allocator: noDevices{}})
+		must(t, err)
+		c := &claimed{Keeper: keeper, prepare: errors.New("the driver is missing")}
+		n.restart(func(config *syncpod.Config) { config.Extensions.Devices = c })
+		pod := testPod(never, func(p *v1.Pod) { p.Spec.ResourceClaims = []v1.PodResourceClaim{{Name: "gpu"}} })
+		for range 3 { // the pause does not grow
+			began := time.Now()
+			r, err := n.SyncPod(t.Context(), pod, nil)
+			if !errors.Is(err, c.prepare) || r.NextTry.Sub(began) != 10*time.Second || n.Journal().Count(critest.RunPodSandbox) > 0 {
+				t.Errorf("%v, the next try after %v", err, r.NextTry.Sub(began))
+			}
+		}
+		if n.events.count("FailedPrepareDynamicResources  Failed to prepare dynamic resources: the driver is missing") == 0 {
+			t.Errorf("events %v", n.events.all)
+		}
+		c.prepare, c.unprepare = nil, errors.New("the driver is missing")
+		n.settle(pod, time.Minute)
+		c.prepare = errors.New("not again")
+		n.exit("app", 0)
+		n.sync(pod)
+		err = n.SyncTerminatingPod(t.Context(), syncpod.Termination{Pod: pod})
+		if phase := n.report.last().Phase; !errors.Is(err, c.unprepare) || phase != v1.PodRunning || n.report.container("app").State.Terminated == nil {
+			t.Errorf("%v, reported as %s", err, phase)
+		}
+		c.unprepare = nil
+		n.end(pod, nil)
+		if phase := n.report.last().Phase; phase != v1.PodSucceeded {
+			t.Errorf("reported as %s", phase)
+		}
+	})
+}
+
+// noDevices allocates nothing.
+type noDevices struct{}
+
+func (noDevices) Allocate(context.Context, *v1.Pod, *v1.Container) (device.Allocation, error) {
+	return device.Allocation{}, nil
+}
+
+func (noDevices) Release(context.Context, types.UID) error { return nil }

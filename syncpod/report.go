@@ -154,6 +154,9 @@ func (r *report) publish(ctx context.Context, o statusFacts) {
 		if o.mayStart && runtime.IsTerminal(next.Phase) {
 			return *previous
 		}
+		if shown := r.published(previous); !o.terminal && runtime.IsTerminal(next.Phase) && !runtime.IsTerminal(shown.Phase) && r.config.unpreparesDevices(pod) {
+			next.Phase = cmp.Or(shown.Phase, v1.PodPending)
+		}
 		return next
 	})
 	if now.Phase == v1.PodRunning && before != v1.PodRunning {
@@ -285,6 +288,12 @@ func (c *Config) devices(pod *v1.Pod) map[string][]v1.ResourceStatus {
 		return nil
 	}
 	return c.Extensions.Devices.Devices(pod)
+}
+
+// unpreparesDevices reports whether the pod's end is reported only after its devices were released.
+func (c *Config) unpreparesDevices(pod *v1.Pod) bool {
+	_, prepares := c.Extensions.Devices.(PodDevices)
+	return prepares && (len(pod.Spec.ResourceClaims) > 0 || pod.Status.ExtendedResourceClaimStatus != nil)
 }
 
 // recursiveReadOnly reports whether the runtime can mount the volumes of a pod recursively read-only.

@@ -19,6 +19,10 @@ import (
 	"github.com/podsync/podsync/syncpod/volume"
 )
 
+// devicesPause is the pause before the devices of a pod are prepared again. It does not grow, and a change of the devices ends it,
+// because the driver may come at any time.
+const devicesPause = 10 * time.Second
+
 // inUse is the sandbox that containers are started in.
 type inUse struct {
 	id      string
@@ -210,6 +214,14 @@ func (s *Syncer) prepare(ctx context.Context, d *decision, exists, changes bool)
 				return made, failure(err)
 			}
 			made.outdated = true
+		}
+	}
+	if devices, ok := s.config.Extensions.Devices.(PodDevices); ok && !exists {
+		if err := devices.PreparePod(ctx, d.pod); err != nil {
+			s.warn(ctx, d.pod, EventFailedPrepareDynamicResources, "Failed to prepare dynamic resources: %v", err)
+			failed := failure(err)
+			failed.NotBefore = time.Now().Add(devicesPause)
+			return made, failed
 		}
 	}
 	if parent != "" {

@@ -144,6 +144,10 @@ func (s *Syncer) terminate(ctx context.Context, pod *v1.Pod, m *podMemory, statu
 		return err
 	}
 	ended := !status.Live()
+	if devices, ok := s.config.Extensions.Devices.(PodDevices); ok && ended {
+		unprepared := devices.UnpreparePod(ctx, pod.UID)
+		err, ended = errors.Join(err, unprepared), unprepared == nil
+	}
 	report.update(ctx, status, statusFacts{terminal: ended, ended: ended})
 	return errors.Join(err, report.wait(ctx))
 }
