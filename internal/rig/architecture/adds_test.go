@@ -21,7 +21,7 @@ const (
 )
 
 // modulesOfOwn are the modules of this repository that programs import besides the root module.
-var modulesOfOwn = []string{"modules/cluster", "modules/csi", "modules/devices", "modules/otel", "modules/prometheus", "modules/systemd"}
+var modulesOfOwn = []string{"modules/cluster", "modules/csi", "modules/devices", "modules/dra", "modules/otel", "modules/prometheus", "modules/systemd"}
 
 // cost is what an import brings into a program: packages outside the standard library and this
 // repository, by path, with the module of each.

@@ -121,7 +121,7 @@ func libraryFiles(t *testing.T) (names []string) {
 			if err != nil {
 				return err
 			}
-			if d.IsDir() && slices.Contains([]string{"critest", "csitest", "csidriver", "testdata", "tracked", "hours", "rig"}, d.Name()) {
+			if d.IsDir() && slices.Contains([]string{"critest", "csitest", "dratest", "csidriver", "testdata", "tracked", "hours", "rig"}, d.Name()) {
 				return filepath.SkipDir
 			}
 			if strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, "_test.go") {

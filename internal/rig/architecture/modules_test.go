@@ -57,6 +57,8 @@ var moduleRooms = []room{
 	{"modules/devices", []string{"runtime/hostfs", "modules/devices/internal/ledger", "runtime", "syncpod", "syncpod/device", "syncpod/loop", "runtime/foreign"},
 		"plugins provide the devices of containers"},
 	{"modules/devices/internal/ledger", []string{"runtime"}, "the choice of devices is pure"},
+	{"modules/dra", []string{"modules/csi/registration", "runtime/hostfs", "syncpod", "syncpod/device", "runtime/foreign"}, "drivers provide the devices of claims"},
+	{"modules/dra/dratest", nil, "it replaces a driver, and knows its protocol only"},
 	{"modules/otel", []string{"podworkers", "syncpod", "syncpod/agent"}, "spans follow from the calls of observers"},
 	{"modules/prometheus", []string{"actions", "podworkers", "runtime", "runtime/pleg", "syncpod", "syncpod/agent", "syncpod/eviction", "syncpod/loop", "syncpod/probe", "syncpod/volume"},
 		"metrics follow from the calls of observers"},
