@@ -8,6 +8,7 @@ require (
 	github.com/go-logr/logr v1.4.4
 	github.com/podsync/podsync v0.1.0
 	github.com/podsync/podsync/modules/devices v0.1.0
+	github.com/podsync/podsync/modules/dra v0.1.0
 	github.com/podsync/podsync/modules/prometheus v0.1.0
 	github.com/podsync/podsync/modules/systemd v0.1.0
 	google.golang.org/grpc v1.85.0
@@ -103,6 +104,7 @@ require (
 replace (
 	github.com/podsync/podsync => ../..
 	github.com/podsync/podsync/modules/devices => ../devices
+	github.com/podsync/podsync/modules/dra => ../dra
 	github.com/podsync/podsync/modules/otel => ../otel
 	github.com/podsync/podsync/modules/prometheus => ../prometheus
 	github.com/podsync/podsync/modules/systemd => ../systemd

@@ -29,6 +29,7 @@ import (
 	"github.com/podsync/podsync/modules/cluster/volumes"
 	"github.com/podsync/podsync/modules/csi"
 	"github.com/podsync/podsync/modules/devices"
+	"github.com/podsync/podsync/modules/dra"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/hostfs"
@@ -53,6 +54,7 @@ type parts struct {
 	mirrors    *mirrors.Mirrors
 	statuses   *status.Manager
 	devices    *devices.Manager
+	claims     *dra.Manager
 	volumes    *volumes.Volumes
 	csi        *csi.Manager
 	loop       *nodeagent.Agent
@@ -73,6 +75,9 @@ func (a *agent) parts(ctx context.Context, events record.EventRecorder) (p *part
 		return p, err
 	}
 	if p.devices, err = a.devicesOf(); err != nil {
+		return p, err
+	}
+	if p.claims, err = a.claimsOf(p); err != nil {
 		return p, err
 	}
 	if p.node, err = a.node(p, machine, capacity, room.allocatable, events); err != nil {
@@ -265,7 +270,7 @@ func (a *agent) loop(ctx context.Context, p *parts, room nodeResources, events r
 		return err
 	}
 	sync.Sink, sync.Events, sync.Extensions.Allocations = p.statuses, events, allocator
-	sync.Extensions.Devices, sync.Extensions.Volumes, sync.Extensions.Network = p.devices, p.csi, p.node
+	sync.Extensions.Devices, sync.Extensions.Volumes, sync.Extensions.Network = p.claims, p.csi, p.node
 	if sync.Extensions.UserNamespaces, err = a.namespaces(ctx, room.allocatable.Pods().Value()); err != nil {
 		return err
 	}

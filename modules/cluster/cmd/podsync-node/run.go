@@ -202,7 +202,7 @@ func (a *agent) run(ctx context.Context) error {
 	with := func(run func(context.Context, *parts) error) func(context.Context) error {
 		return func(ctx context.Context) error { return run(ctx, p) }
 	}
-	return together.Run(ctx, p.loop.Run, a.watchAddress, a.serveHealth, with(a.delayShutdown), with(a.servePlugins), with(a.mountVolumes), with(a.servePodResources), with(a.join))
+	return together.Run(ctx, p.loop.Run, a.watchAddress, a.serveHealth, with(a.delayShutdown), with(a.servePlugins), with(a.serveDrivers), with(a.mountVolumes), with(a.servePodResources), with(a.join))
 }
 
 // join registers the node, and then runs the parts that need the API server. The pod checkpoint does not need it.
