@@ -169,7 +169,7 @@ func (l *invocation) warnIfSilent(ctx context.Context) {
 		return
 	}
 	if text, ok := strings.CutPrefix(err.Error(), "runtime: "); ok {
-		fmt.Fprintf(l.errs, "Warning: the runtime has not answered %s. This is the last known state.\n", foreign.Line(text))
+		fmt.Fprintf(l.errs, "Warning: the runtime does not answer, %s. This is the last known state.\n", foreign.Line(text))
 	}
 }
 

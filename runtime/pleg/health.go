@@ -108,6 +108,9 @@ func (w *Watcher) Health() Health {
 		Listed: w.lists.succeeded, ListErr: w.lists.err, ListFailing: w.lists.since,
 		Streaming: w.streaming(),
 	}
+	if e, ok := h.Err.(*UnavailableError); ok {
+		h.Err = e.Err // its text has Since, too
+	}
 	if w.lists.reading {
 		h.Listing = w.lists.began
 	}

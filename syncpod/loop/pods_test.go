@@ -22,7 +22,7 @@ func TestExplainWhileTheRuntimeIsSilent(t *testing.T) {
 		}
 		n.Must(n.Restart(faults.Restart{Down: time.Hour}))
 		time.Sleep(15 * time.Second)
-		if text := a.Explain("a"); !strings.HasPrefix(text, "The runtime has not answered since 2000-01-01T00:01:") || !strings.Contains(text, "for 15s: ") || !strings.Contains(text, "\nState: ") {
+		if text := a.Explain("a"); !strings.HasPrefix(text, "The runtime has not answered since 2000-01-01T00:01:") || !strings.Contains(text, "for 15s: ") || !strings.Contains(text, "\nState: ") || strings.Count(text, "since") != 1 {
 			t.Errorf("explained as %q", text)
 		}
 	})
