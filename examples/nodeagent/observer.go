@@ -29,6 +29,7 @@ type observer struct {
 	removing map[types.UID]podworkers.Phase // of pods that are being removed from the node
 	printed  map[types.UID]row              // the last printed row of each pod
 	problems map[string]bool                // the last printed problems
+	stopped  bool                           // whether the pods that -stop-unknown stops were printed
 }
 
 // The minimum time between two updates is pace, or restFactor times the last update's duration, so that many pods do not
@@ -77,6 +78,7 @@ func (o *observer) update() {
 	} else {
 		o.printChanges(o.pods)
 	}
+	o.printStopped(health)
 	o.printProblems(health)
 }
 
@@ -131,6 +133,16 @@ func (o *observer) printChanges(pods []v1.Pod) {
 			Kind: "Pod", Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID,
 			Reason: r.Status, Ready: r.Readiness(), Restarts: &r.Restarts, Status: &pod.Status,
 		})
+	}
+}
+
+// printStopped prints once which pods -stop-unknown stops.
+func (o *observer) printStopped(h loop.Health) {
+	for _, source := range h.Sources {
+		if len(source.Stopped) > 0 && !o.stopped {
+			o.stopped = true
+			o.screen.say("-stop-unknown stops the pods of an earlier agent that are not in the folder: %s.", someOf(source.Stopped))
+		}
 	}
 }
 

@@ -45,7 +45,7 @@ type feeds struct {
 	log logr.Logger
 	// delivered is called each time a source has delivered.
 	delivered func(configsChanged bool)
-	// stopUnknown means that all sources are trusted.
+	// stopUnknown means that doubted sources are trusted, too.
 	stopUnknown bool
 
 	mu  sync.Mutex
@@ -79,7 +79,7 @@ func (fs *feeds) deliver(f *feed, s source.Snapshot) {
 	}
 	f.depart(s)
 	f.snapshot, f.delivered = s, time.Now()
-	if f.ready() && (fs.stopUnknown || !s.Inferred) {
+	if f.ready() && !s.Inferred {
 		f.trust.full = true
 	}
 	fs.mu.Unlock()
@@ -269,8 +269,8 @@ type trust struct {
 	full bool
 	// left are the earlier agent's pods, nil before the runtime was listed.
 	left map[types.UID]types.NamespacedName
-	// unknown are the pods' names in doubt, sorted.
-	unknown []string
+	// unknown are the pods' names in doubt, sorted. stopped are those that feeds.stopUnknown stops.
+	unknown, stopped []string
 }
 
 func (t *trust) doubted() bool { return len(t.unknown) > 0 }
@@ -305,7 +305,7 @@ func (fs *feeds) judge(inRuntime func() []pleg.Pod) (ended bool) {
 	}
 	var pods []pleg.Pod
 	for _, f := range fs.all {
-		if f.trust.full || f.delivered.IsZero() || fs.stopUnknown || !f.snapshot.Inferred {
+		if f.trust.full || f.delivered.IsZero() || !f.snapshot.Inferred {
 			continue
 		}
 		if pods == nil {
@@ -319,6 +319,12 @@ func (fs *feeds) judge(inRuntime func() []pleg.Pod) (ended bool) {
 		}
 		before := f.trust.unknown
 		f.trust.judge(f.names(), f.ready(), left)
+		if fs.stopUnknown {
+			f.trust.stopped, f.trust.unknown, f.trust.full = f.trust.unknown, nil, f.ready()
+			if f.trust.full && len(f.trust.stopped) > 0 {
+				fs.log.Info("stops the pods of an earlier agent, of which the source knows none", "source", f.Name(), "pods", f.trust.stopped)
+			}
+		}
 		ended = ended || len(before) > 0 && !f.trust.doubted()
 		if f.trust.doubted() && !slices.Equal(before, f.trust.unknown) {
 			fs.log.Info("the source knows no pod of an earlier agent, which keep running; Config.StopUnknown stops them", "source", f.Name(), "pods", f.trust.unknown)

@@ -41,6 +41,8 @@ type SourceHealth struct {
 	// Unknown are the names of pods that an earlier agent has left and that the source does not know, as namespace/name. They
 	// keep running, and no new pod of the source starts; see Config.StopUnknown.
 	Unknown []string
+	// Stopped are the names of such pods that the agent has stopped when it started, because of Config.StopUnknown.
+	Stopped []string
 	// Failed is why the source will deliver nothing more, nil if it may. Since is when it failed.
 	Failed error
 	Since  time.Time
@@ -97,7 +99,7 @@ func (fs *feeds) health() (all []SourceHealth) {
 func (f *feed) health() SourceHealth {
 	h := SourceHealth{
 		Name: f.Name(), Ready: f.ready(), Delivered: f.delivered,
-		Errors: f.snapshot.Errors, Warnings: f.snapshot.Warnings, Unknown: f.trust.unknown, Failed: f.failed, Since: f.since,
+		Errors: f.snapshot.Errors, Warnings: f.snapshot.Warnings, Unknown: f.trust.unknown, Stopped: f.trust.stopped, Failed: f.failed, Since: f.since,
 	}
 	if _, ok := f.Source.(*source.Push); ok && !h.Ready {
 		h.waits = ": Set has not been called"

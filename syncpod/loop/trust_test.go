@@ -59,8 +59,8 @@ func TestM9_StopUnknown(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		a := n.restartInferred(inferred{Push: source.NewStaticPush("file")}, func(c *nodeagent.Config) { c.StopUnknown = true })
 		n.wantRunning(0, "a", "b")
-		if h := a.Health(); !h.OK() {
-			t.Errorf("health %v", h)
+		if h := a.Health(); !h.OK() || !slices.Equal(h.Sources[0].Stopped, []string{"default/a", "default/b"}) {
+			t.Errorf("health %v, stopped %v", h, h.Sources[0].Stopped)
 		}
 	})
 }
