@@ -163,7 +163,7 @@ Container "other" is left alone: it runs as it should. The runtime reports attem
 func TestNearest(t *testing.T) {
 	names := []string{"db-n1", "logs", "top", "web-n1", "web-canary-n1"}
 	for word, want := range map[string]string{
-		"lgs": "logs", "tpo": "", "log": "logs", "web": "web-canary-n1", "weeb-n1": "web-n1", "web-canary": "web-canary-n1", "db-n2": "db-n1", "describe": "", "": "",
+		"lgs": "logs", "tpo": "top", "log": "logs", "web": "web-canary-n1", "weeb-n1": "web-n1", "web-canary": "web-canary-n1", "db-n2": "db-n1", "describe": "", "": "",
 	} {
 		if got := nearest(word, names); got != want {
 			t.Errorf("nearest(%q) is %q, want %q", word, got, want)
