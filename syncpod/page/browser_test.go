@@ -44,7 +44,8 @@ func startBrowser(t *testing.T) *browser {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	command := exec.CommandContext(ctx, program, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
 		"--disable-background-networking", "--disable-component-update", "--hide-scrollbars", "--remote-debugging-pipe", "--user-data-dir="+t.TempDir())
-	command.ExtraFiles = []*os.File{in[0], out[1]} // descriptors 3 and 4
+	command.Env = append(os.Environ(), "TMPDIR="+t.TempDir()) // it leaves folders there
+	command.ExtraFiles = []*os.File{in[0], out[1]}            // descriptors 3 and 4
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := command.Start(); err != nil {
 		t.Fatal(err)
