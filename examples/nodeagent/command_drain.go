@@ -58,7 +58,7 @@ func (d *drainer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			}
 		case err := <-drained:
 			if err != nil {
-				write("Not all pods have stopped: %s", foreign.Line(err.Error()))
+				write("Not all pods have stopped: %s", foreign.Line(unprefixed(err, "podworkers: ").Error()))
 				return
 			}
 			write(drainedLine)

@@ -28,7 +28,7 @@ func drain(agent *agent.Agent, s *screen) {
 	}()
 	s.say("Stopping all pods. Press Ctrl-C again to end the agent before all pods have stopped.")
 	if err := agent.Drain(ctx); err != nil {
-		s.say("Not all pods have stopped: %v", err)
+		s.say("Not all pods have stopped: %v", unprefixed(err, "podworkers: "))
 	}
 }
 

@@ -177,7 +177,7 @@ func problemsOf(h loop.Health) []record {
 		}
 		wrong = messages(wrong, levelWarning, "Warning: %v", source.Warnings...)
 		if len(source.Unknown) > 0 {
-			wrong = messages(wrong, levelError, "None of an earlier agent's pods is in the folder: %v. They keep running, and no other pod starts. "+
+			wrong = messages(wrong, levelError, "None of an earlier agent's pods is in the folder: %v. They stay as they are, and no other pod starts. "+
 				"Are -manifests and -node right? -stop-unknown stops these pods.", errors.New(someOf(source.Unknown)))
 		}
 		if !errors.Is(source.Failed, context.Canceled) { // which ends each source with the agent

@@ -48,7 +48,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags.SetOutput(io.Discard) // main prints errors
 	flags.StringVar(&o.manifests, "manifests", "", "`folder` of pod manifests, YAML or JSON (default samples, with the runtime in memory)")
 	flags.BoolVar(&o.createManifests, "create-manifests", false, "create the folder of -manifests if it is missing")
-	flags.BoolVar(&o.stopUnknown, "stop-unknown", false, "stop the pods of an earlier agent even if the folder has none of them: by default they keep running, because -manifests or -node may be wrong")
+	flags.BoolVar(&o.stopUnknown, "stop-unknown", false, "stop the pods of an earlier agent even if the folder has none of them: by default they stay, because -manifests or -node may be wrong")
 	flags.StringVar(&o.runtime, "runtime", memory, "`endpoint` of the runtime, such as unix:///run/containerd/containerd.sock, "+
 		"or memory for a simulated one, which runs no process; a hostPath is still a path of this machine, and is created if its type requires it")
 	flags.StringVar(&o.root, "root", "", "`folder` for the state of the agent (default "+defaultRoot+", or a temporary one with the runtime in memory)")

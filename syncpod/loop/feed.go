@@ -327,7 +327,7 @@ func (fs *feeds) judge(inRuntime func() []pleg.Pod) (ended bool) {
 		}
 		ended = ended || len(before) > 0 && !f.trust.doubted()
 		if f.trust.doubted() && !slices.Equal(before, f.trust.unknown) {
-			fs.log.Info("the source knows no pod of an earlier agent, which keep running; Config.StopUnknown stops them", "source", f.Name(), "pods", f.trust.unknown)
+			fs.log.Info("the source knows no pod of an earlier agent, which stay as they are; Config.StopUnknown stops them", "source", f.Name(), "pods", f.trust.unknown)
 		}
 	}
 	return ended

@@ -39,7 +39,7 @@ type SourceHealth struct {
 	// Errors and Warnings are those of the source's last Snapshot.
 	Errors, Warnings []error
 	// Unknown are the names of pods that an earlier agent has left and that the source does not know, as namespace/name. They
-	// keep running, and no new pod of the source starts; see Config.StopUnknown.
+	// stay as they are, and no new pod of the source starts; see Config.StopUnknown.
 	Unknown []string
 	// Stopped are the names of such pods that the agent has stopped when it started, because of Config.StopUnknown.
 	Stopped []string
@@ -152,7 +152,7 @@ func (s SourceHealth) say(now time.Time, say func(string, ...any)) {
 		say("source %s: does not know all of its pods yet%s", s.Name, s.waits)
 	}
 	if len(s.Unknown) > 0 {
-		say("source %s: knows none of the pods of an earlier agent: %s; they keep running, and no new pod starts", s.Name, strings.Join(s.Unknown, ", "))
+		say("source %s: knows none of the pods of an earlier agent: %s; they stay as they are, and no new pod starts", s.Name, strings.Join(s.Unknown, ", "))
 	}
 	for _, err := range s.Errors {
 		say("source %s: %v", s.Name, err)

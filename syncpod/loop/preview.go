@@ -147,7 +147,7 @@ func preview(known map[types.UID]*knownPod, next desiredPods, s source.Snapshot)
 			replaced[old] = true
 			known[old].replacedBy(&e, w)
 		case next.doubted[w.source]:
-			e.Effect, e.Reason = actions.Waits, "pods of an earlier agent run that its source does not know"
+			e.Effect, e.Reason = actions.Waits, "its source knows none of the pods that an earlier agent has left"
 		default:
 			e.Effect, e.Reason = actions.Starts, "it is new"
 			e.Containers = containerEffects(actions.Input{Pod: w.pod})

@@ -187,7 +187,7 @@ func problemsOf(h loop.Health) []problem {
 			add("warning", "%v", err)
 		}
 		if len(s.Unknown) > 0 {
-			add("agent", "The source knows none of the pods that an earlier agent has left. They keep running, and no other pod starts: %v", errors.New(strings.Join(s.Unknown, ", ")))
+			add("agent", "The source knows none of the pods that an earlier agent has left. They stay as they are, and no other pod starts: %v", errors.New(strings.Join(s.Unknown, ", ")))
 		}
 		add("agent", "%v", s.Failed)
 	}
