@@ -16,6 +16,7 @@ import (
 
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/agent"
 )
@@ -41,9 +42,7 @@ func start(t *testing.T, conn *critest.Conn, root string) (handler http.Handler,
 		Client: cri.NewClient(conn), Root: root, NoEviction: true, NoLogRotation: true, // no process writes logs, and the test machine may be under pressure
 		Sync: syncpod.Config{RuntimeName: "containerd", Node: syncpod.Node{LogsRoot: filepath.Join(root, "logs")}},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -69,9 +68,7 @@ func (n *served) ask(method, path, body string, want int) string {
 func (n *served) pod(path string) v1.Pod {
 	n.Helper()
 	var pod v1.Pod
-	if err := json.Unmarshal([]byte(n.ask("GET", path, "", 200)), &pod); err != nil {
-		n.Fatal(err)
-	}
+	must.Do(n, json.Unmarshal([]byte(n.ask("GET", path, "", 200)), &pod))
 	return pod
 }
 

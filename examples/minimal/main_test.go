@@ -15,9 +15,7 @@ import (
 // The pod runs, its state is stored, and it keeps running after the agent has ended.
 func TestRun(t *testing.T) {
 	root, err := os.MkdirTemp("", "minimal-") // shorter than t.TempDir, for the socket
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	defer os.RemoveAll(root)
 	rt, _ := critest.Start(t, critest.Config{Dir: root})
 	endpoint := must.Get(rt.Listen(filepath.Join(root, "cri.sock")))(t)

@@ -29,9 +29,7 @@ func TestObserved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rt, conn := critest.Start(t, critest.Config{Latency: map[critest.Method]time.Duration{critest.RunPodSandbox: 500 * time.Millisecond}})
 		_, err := rt.Inject(faults.Fault{Match: faults.Match{Method: critest.PullImage}, Times: 2, Err: status.Error(codes.Unavailable, "registry unavailable")})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		var log bytes.Buffer
 		root, pods := t.TempDir(), source.NewPush()
 		agent := must.Get(New(slog.New(slog.NewJSONHandler(&log, nil)), agent.Config{

@@ -57,9 +57,7 @@ func TestListsAndPromises(t *testing.T) {
 func TestAgentThatIsNotThere(t *testing.T) {
 	dir := t.TempDir()
 	o, err := parse([]string{"-scenarios", "idle", "-json", filepath.Join(dir, "r.json"), "-html", filepath.Join(dir, "r.html"), "--", "/no/such/agent", "{endpoint}"}, new(strings.Builder))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	var out, progress strings.Builder

@@ -92,9 +92,7 @@ func TestGivenUp(t *testing.T) {
 		}
 		first()
 		next, err := p.Take(t.Context(), 0) // no other work takes its turn
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		next()
 	})
 }

@@ -55,8 +55,6 @@ func startAndEnd(b *testing.B, m *csi.Manager, next func() *v1.Pod, start, end f
 		if err == nil {
 			err = m.TearDown(b.Context(), pod.UID, "")
 		}
-		if err != nil {
-			b.Fatal(err)
-		}
+		must.Do(b, err)
 	}
 }

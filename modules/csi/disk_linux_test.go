@@ -130,9 +130,7 @@ func TestV13_ADiskWithUnknownDataIsNotFormatted(t *testing.T) {
 	if text, err := os.ReadFile(file); err != nil || !bytes.Equal(text[512<<10:][:len(before)], before) || bytes.Count(text, []byte{0}) != len(text)-len(before) {
 		t.Errorf("the device has changed: %v", err)
 	}
-	if err := m.TearDown(t.Context(), "a", ""); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, m.TearDown(t.Context(), "a", ""))
 }
 
 // The file system of a device is expanded when its PersistentVolume has grown, and the size is reported. The test replaces
@@ -210,9 +208,7 @@ func expandVolume(t *testing.T, dir, path string) {
 	case <-time.After(time.Minute):
 		t.Error("no size is reported")
 	}
-	if err := m.TearDown(t.Context(), "a", ""); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, m.TearDown(t.Context(), "a", ""))
 	awaitPlan(t, m, "")
 }
 
@@ -323,9 +319,7 @@ func TestV13_ALinkThatMoves(t *testing.T) {
 	if text, err := os.ReadFile(calls); err != nil || !strings.HasSuffix(string(text), " "+device+"\n") {
 		t.Errorf("mkfs got %q, %v, want %s", text, err, device)
 	}
-	if err := m.TearDown(t.Context(), pod.UID, ""); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, m.TearDown(t.Context(), pod.UID, ""))
 }
 
 // A program's output is a part of the error, up to 1 KiB.
@@ -338,7 +332,5 @@ func TestTheOutputOfProgramsIsBounded(t *testing.T) {
 	if err := m.SetUp(t.Context(), pod, &pod.Spec.Volumes[0], ""); err == nil || !strings.Contains(err.Error(), "no such luck") || len(err.Error()) > 2000 {
 		t.Errorf("%.3000v", err)
 	}
-	if err := m.TearDown(t.Context(), pod.UID, ""); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, m.TearDown(t.Context(), pod.UID, ""))
 }

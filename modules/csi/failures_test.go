@@ -154,9 +154,7 @@ func TestV8_ADamagedRecordKeepsNoPodFromItsVolume(t *testing.T) {
 				if name == "lost" {
 					err = os.Remove(records[0])
 				}
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, err)
 				n.start()
 				n.mustSetUp(a)
 				n.mustTearDown(a)
@@ -231,9 +229,7 @@ func TestV12_APodThatOnlyWaitedGetsNoVolumeLater(t *testing.T) {
 			if err == nil {
 				err = os.WriteFile(path, []byte(strings.Replace(string(text), `"Pods":{`, `"Pods":{"b":{"Names":["vol"]},`, 1)), 0o600)
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 		}
 		n.start()
 		n.mustTearDown(a)

@@ -49,9 +49,7 @@ func TestV14_AVolumeWithTheNameOfAnother(t *testing.T) {
 	if err := use("new", second); err != nil || !mountedFrom(t, dir, "b", "new") {
 		t.Errorf("after the first pod: %v, want the new path", err)
 	}
-	if err := m.TearDown(t.Context(), "b", ""); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, m.TearDown(t.Context(), "b", ""))
 }
 
 // A mount that an agent has left without a record is not taken for the volume.
@@ -75,10 +73,7 @@ func TestV14_AMountOfAnotherDirectory(t *testing.T) {
 // mountedFrom reports whether the volume of a pod is a directory below dir.
 func mountedFrom(t *testing.T, dir, pod, disk string) bool {
 	t.Helper()
-	want, err := os.Stat(filepath.Join(dir, disk))
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := must.Get(os.Stat(filepath.Join(dir, disk)))(t)
 	has, err := os.Stat(filepath.Join(dir, "root/pods", pod, "volumes/kubernetes.io~local-volume/disk-1"))
 	return err == nil && os.SameFile(want, has)
 }

@@ -170,9 +170,7 @@ func TestAVolumeIsStagedAndPublishedAndBothIsUndone(t *testing.T) {
 		n.settle()
 		n.wantNothing()
 		n.mustTearDown(b)
-		if err := os.Remove(filepath.Join(n.dir(b), "volumes/kubernetes.io~csi")); err != nil {
-			t.Errorf("the directory of the pod: %v", err)
-		}
+		must.Do(t, os.Remove(filepath.Join(n.dir(b), "volumes/kubernetes.io~csi")))
 	})
 }
 
@@ -361,9 +359,7 @@ func TestExpansionAndRepublish(t *testing.T) {
 		// A failed republish leaves the volume mounted.
 		n.driver.Inject(csitest.Fault{Method: "NodePublish", Code: codes.Unavailable, Times: 1})
 		time.Sleep(time.Minute)
-		if _, err := n.m.Locate(podOf("a", "data"), &podOf("a", "data").Spec.Volumes[0], ""); err != nil {
-			t.Errorf("after a republish that failed: %v", err)
-		}
+		must.Get(n.m.Locate(podOf("a", "data"), &podOf("a", "data").Spec.Volumes[0], ""))(t)
 		n.mustTearDown(podOf("a", "data"))
 		n.settle()
 		n.wantNothing()

@@ -107,9 +107,7 @@ func onAgent(t *testing.T, pv *v1.PersistentVolume, uid types.UID, root, drive s
 	statuses := make(chan v1.PodStatus, 1000)
 	pods := source.NewPush()
 	agent, manager, err := newAgent(pv, root, pods, statuses)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	running.Go(func() {
 		if err := manager.Run(ctx); err != nil {
 			t.Error(err)
@@ -156,9 +154,7 @@ func TestV10_ALostMountIsMadeAgain(t *testing.T) {
 	if err := m.TearDown(ctx, "a", ""); err == nil {
 		t.Error("the directory may be removed")
 	}
-	if _, err := os.Stat(stray); err != nil {
-		t.Errorf("%v", err)
-	}
+	must.Get(os.Stat(stray))(t)
 }
 
 // fsGroup changes the group of the files of a volume, and follows no link.
@@ -185,7 +181,5 @@ func TestFSGroup(t *testing.T) {
 	if info, err := os.Stat(outside); err != nil || info.Sys().(*syscall.Stat_t).Gid == 4711 || info.Mode().Perm() != 0o600 {
 		t.Errorf("a file outside: %v, %v", info, err)
 	}
-	if err := m.TearDown(ctx, "a", ""); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, m.TearDown(ctx, "a", ""))
 }

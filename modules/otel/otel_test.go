@@ -55,19 +55,11 @@ func traced(t *testing.T, told *parents) tracetest.SpanStubs {
 	dir := t.TempDir()
 	rt, _ := critest.Start(t, critest.Config{Dir: dir, Latency: map[critest.Method]time.Duration{critest.PullImage: time.Second}})
 	_, err := rt.Inject(faults.Fault{Match: faults.Match{Method: critest.CreateContainer}, Times: 1, Err: status.Error(grpccodes.Unknown, secret)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	exporter := tracetest.NewInMemoryExporter()
 	provider := sdk.NewTracerProvider(sdk.WithSyncer(exporter))
-	tracing, err := otel.New(otel.Config{TracerProvider: provider})
-	if err != nil {
-		t.Fatal(err)
-	}
-	conn, err := rt.Dial(append(tracing.DialOptions(), grpc.WithChainUnaryInterceptor(told.note))...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	tracing := must.Get(otel.New(otel.Config{TracerProvider: provider}))(t)
+	conn := must.Get(rt.Dial(append(tracing.DialOptions(), grpc.WithChainUnaryInterceptor(told.note))...))(t)
 	pods := source.NewPush()
 	config := agent.Config{
 		Client: cri.NewClient(conn), Sources: []source.Source{pods}, Root: filepath.Join(dir, "root"),
@@ -75,10 +67,7 @@ func traced(t *testing.T, told *parents) tracetest.SpanStubs {
 		NoEviction: true, // pods in memory do not fill the disk of the test machine
 	}
 	must.Do(t, tracing.Trace(&config))
-	agent, err := agent.New(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	agent := must.Get(agent.New(config))(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- agent.Run(ctx) }()
@@ -88,16 +77,12 @@ func traced(t *testing.T, told *parents) tracetest.SpanStubs {
 			Name: "app", Image: "registry.test/app:1", Command: []string{"sh", "-c", "trap 'exit 0' TERM; sleep infinity & wait # " + secret},
 		}}},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	time.Sleep(time.Minute)
 	must.Do(t, pods.Set())
 	time.Sleep(time.Minute)
 	cancel()
-	if err := errors.Join(<-ended, conn.Close()); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, errors.Join(<-ended, conn.Close()))
 	return exporter.GetSpans()
 }
 

@@ -25,9 +25,7 @@ func TestMetricsHaveNoCanary(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				a := newAgent(t)
 				fault, err := a.rt.Inject(faults.Fault{Match: faults.Match{Method: method}, Times: faults.Always, Err: status.Error(codes.Unknown, "runc: exec app-"+canary)})
-				if err != nil {
-					t.Fatal(err)
-				}
+				must.Do(t, err)
 				pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: "default", UID: "u"}, Spec: v1.PodSpec{Containers: []v1.Container{{
 					Name: "app", Image: "img", Command: []string{"sleep", "infinity"},
 					LivenessProbe: &v1.Probe{ProbeHandler: v1.ProbeHandler{Exec: &v1.ExecAction{Command: []string{"check"}}}, PeriodSeconds: 10, FailureThreshold: 1000},
@@ -39,10 +37,7 @@ func TestMetricsHaveNoCanary(t *testing.T) {
 				if fault.Hits() == 0 {
 					t.Error("the runtime did not fail")
 				}
-				handler, err := a.metrics.Handler(a)
-				if err != nil {
-					t.Fatal(err)
-				}
+				handler := must.Get(a.metrics.Handler(a))(t)
 				for _, path := range []string{"/metrics", "/metrics/probes", "/metrics/resource"} {
 					w := httptest.NewRecorder()
 					handler.ServeHTTP(w, httptest.NewRequest("GET", path, nil))

@@ -53,10 +53,7 @@ func newAgent(t *testing.T) *agent {
 	if a.metrics, err = prometheus.New(prometheus.Config{NodeName: "node1"}); err != nil {
 		t.Fatal(err)
 	}
-	conn, err := rt.Dial(a.metrics.DialOptions()...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	conn := must.Get(rt.Dial(a.metrics.DialOptions()...))(t)
 	config := nodeagent.Config{
 		Client: cri.NewClient(conn), Sources: []source.Source{a.pods}, Root: dir + "/root",
 		NoEviction: true, // the test machine may be under pressure
@@ -91,10 +88,7 @@ func (a *agent) scrape(path string) map[string]*dto.MetricFamily {
 
 func scrape(t *testing.T, m *prometheus.Metrics, agent prometheus.Agent, path string) map[string]*dto.MetricFamily {
 	t.Helper()
-	handler, err := m.Handler(agent)
-	if err != nil {
-		t.Fatal(err)
-	}
+	handler := must.Get(m.Handler(agent))(t)
 	w := httptest.NewRecorder()
 	handler.ServeHTTP(w, httptest.NewRequest("GET", path, nil))
 	parser := expfmt.NewTextParser(model.UTF8Validation)
@@ -143,9 +137,7 @@ func TestMetrics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAgent(t)
 		_, err := a.rt.Inject(faults.Fault{Match: faults.Match{Method: critest.PullImage}, Times: 1, Err: status.Error(codes.Unavailable, "registry unavailable")})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		job := pod("job", "sleep 20")
 		job.Spec.Containers[0].Image = "registry.test/job:1" // two pods may share a pull, and its failure
 		must.Do(t, a.pods.Set(pod("web", "sleep infinity"), job))

@@ -25,24 +25,16 @@ func TestRealSystemd(t *testing.T) {
 	if address == "" {
 		t.Skip("PODSYNC_SYSTEMD is not set: real.sh sets it")
 	}
-	s, err := systemd.New(systemd.Config{Address: address, Version: cgroup.V1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := must.Get(systemd.New(systemd.Config{Address: address, Version: cgroup.V1}))(t)
 	defer s.Close()
 	mount := seenBySystemd(t, group)
 	cgroups, err := tree.New(tree.Config{State: t.TempDir(), Mount: mount, Driver: cgroup.Systemd, Slices: s, PodPIDs: 100, Allocatable: v1.ResourceList{v1.ResourceMemory: resource.MustParse("2Gi")}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "p", UID: "11-22"}, Spec: v1.PodSpec{Containers: []v1.Container{{Name: "c", Resources: v1.ResourceRequirements{
 		Requests: v1.ResourceList{v1.ResourceCPU: resource.MustParse("250m"), v1.ResourceMemory: resource.MustParse("64Mi")},
 		Limits:   v1.ResourceList{v1.ResourceCPU: resource.MustParse("500m"), v1.ResourceMemory: resource.MustParse("128Mi")},
 	}}}}}
-	at, err := cgroups.EnsureCgroup(t.Context(), pod)
-	if err != nil {
-		t.Fatal(err)
-	}
+	at := must.Get(cgroups.EnsureCgroup(t.Context(), pod))(t)
 	if at != "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod11_22.slice" {
 		t.Errorf("the slice is %s", at)
 	}

@@ -78,9 +78,7 @@ func TestSilentBus(t *testing.T) {
 	b.mu.Lock()
 	b.silent = ""
 	b.mu.Unlock()
-	if err := s.SetSlice(t.Context(), pod, cgroup.Resources{}); err != nil {
-		t.Errorf("with an answer: %v", err)
-	}
+	must.Do(t, s.SetSlice(t.Context(), pod, cgroup.Resources{}))
 }
 
 // A slice above the slices of pods keeps the properties that an administrator has set.
@@ -190,9 +188,7 @@ func delayed(t *testing.T, b *bus, conf string) (stopping, release chan struct{}
 // released waits until a lock is released.
 func released(t *testing.T, lock *os.File) {
 	t.Helper()
-	if _, err := io.ReadAll(lock); err != nil {
-		t.Error(err)
-	}
+	must.Get(io.ReadAll(lock))(t)
 	lock.Close()
 }
 

@@ -19,9 +19,7 @@ import (
 
 func TestDialUnixSocket(t *testing.T) {
 	dir, err := os.MkdirTemp("", "cri") // the path of t.TempDir may be too long for a socket
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	path := filepath.Join(dir, "s")
 	l := must.Get(net.Listen("unix", path))(t)

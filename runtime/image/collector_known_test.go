@@ -35,25 +35,19 @@ func TestImagesAreCollectedWhenTheListIsTooLarge(t *testing.T) {
 		agent := func() (*image.Manager, *image.Collector) {
 			m := must.Get(image.New(image.Config{Settings: image.Settings{Runtime: client}, Dir: dir}))(t)
 			c, err := image.NewCollector(image.CollectorConfig{Runtime: client, Leases: m.Leases(), Statfs: func(string) (image.Disk, error) { return full(99), nil }})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			return m, c
 		}
 		first, _ := agent()
 		for _, img := range config.Registry[:17] {
 			got, err := first.EnsureImageExists(t.Context(), image.Request{Image: img.Name, Policy: v1.PullIfNotPresent})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			got.Release()
 		}
 		first.Wait()
 		second, c := agent()
 		leased, err := second.EnsureImageExists(t.Context(), image.Request{Image: config.Registry[17].Name, Policy: v1.PullIfNotPresent})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if _, err := client.ListImages(t.Context(), &runtimeapi.ListImagesRequest{}); err == nil {
 			t.Fatal("the list is not too large, and the test shows nothing")
 		}

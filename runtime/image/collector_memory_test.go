@@ -11,6 +11,7 @@ import (
 
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // The collector forgets images that no longer exist, whichever component removed them.
@@ -20,22 +21,16 @@ func TestCollectorForgetsRemovedImages(t *testing.T) {
 		client := cri.NewClient(conn)
 		m := newTestManager(t, Settings{Runtime: client})
 		c, err := NewCollector(CollectorConfig{Runtime: client, Leases: m.Leases(), Statfs: func(string) (Disk, error) { return Disk{100, 18}, nil }})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		for i := range 50 {
 			img, err := m.EnsureImageExists(t.Context(), Request{Image: fmt.Sprintf("app:v%d", i), Policy: v1.PullIfNotPresent})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			img.Release()
 			m.access.mu.Lock()
 			m.access.of(img.ID)
 			m.access.mu.Unlock()
 			time.Sleep(time.Hour)
-			if err := c.Collect(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, c.Collect(t.Context()))
 			if len(c.records) != 1 || len(m.Leases().used) > 3 || len(m.access.grants) > 2 {
 				t.Fatalf("after %d images %d records, uses %v and %d records of pulls", i+1, len(c.records), m.Leases().used, len(m.access.grants))
 			}

@@ -13,6 +13,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/runtime/cri/critest/faults"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	"github.com/podsync/podsync/runtime/image"
 )
 
@@ -115,9 +116,7 @@ func (s *store) wantRemoved(used uint64, want string) {
 func (s *store) ensure(name string) *image.Image {
 	s.t.Helper()
 	img, err := s.manager.EnsureImageExists(s.t.Context(), image.Request{Image: "r.io/" + name + ":v1", Policy: v1.PullIfNotPresent})
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	must.Do(s.t, err)
 	return img
 }
 
@@ -125,14 +124,8 @@ func (s *store) ensure(name string) *image.Image {
 func (s *store) use(name string) string {
 	s.t.Helper()
 	sandbox := &runtimeapi.PodSandboxConfig{Metadata: &runtimeapi.PodSandboxMetadata{Name: name, Namespace: "ns", Uid: name}}
-	box, err := s.client.RunPodSandbox(s.t.Context(), &runtimeapi.RunPodSandboxRequest{Config: sandbox})
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	id, err := s.create(box.GetPodSandboxId(), sandbox, name)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	box := must.Get(s.client.RunPodSandbox(s.t.Context(), &runtimeapi.RunPodSandboxRequest{Config: sandbox}))(s.t)
+	id := must.Get(s.create(box.GetPodSandboxId(), sandbox, name))(s.t)
 	return id
 }
 
@@ -146,7 +139,5 @@ func (s *store) create(box string, sandbox *runtimeapi.PodSandboxConfig, name st
 
 func (s *store) inject(f faults.Fault) {
 	s.t.Helper()
-	if _, err := s.Inject(f); err != nil {
-		s.t.Fatal(err)
-	}
+	must.Get(s.Inject(f))(s.t)
 }

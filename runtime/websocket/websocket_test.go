@@ -50,9 +50,7 @@ func dial(t *testing.T, url string, protocols ...string) (*Conn, string) {
 	conn := must.Get(net.Dial("tcp", strings.TrimPrefix(url, "http://")))(t)
 	req := must.Get(http.NewRequest("GET", url, nil))(t)
 	ws, protocol, err := Dial(conn, req, protocols...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	return ws, protocol
 }
 
@@ -187,9 +185,7 @@ func TestRefusal(t *testing.T) {
 	defer web.Close()
 	for path, want := range map[string]string{"/no": "403 Forbidden: not you", "/": `400 Bad Request: websocket: none of the protocols ["a"] is offered`} {
 		conn, err := net.Dial("tcp", strings.TrimPrefix(web.URL, "http://"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		req := must.Get(http.NewRequest("GET", web.URL+path, nil))(t)
 		_, _, err = Dial(conn, req, "b")
 		var refused *RefusedError

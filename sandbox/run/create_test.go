@@ -489,9 +489,7 @@ func TestAdoptingAKubeletsSandbox(t *testing.T) {
 	for _, adopt := range []bool{true, false} {
 		bothStyles(t, func(t *testing.T, n *node) {
 			kubelets, err := n.Client.RunPodSandbox(t.Context(), &runtimeapi.RunPodSandboxRequest{Config: podConfig()})
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			n.Fault(faults.Fault{Match: faults.Match{Method: critest.RunPodSandbox}, Err: status.Error(codes.Unavailable, "x")})
 			c, err := n.newRunner(cri.Owner{AdoptUnmarked: adopt}).Create(t.Context(), podConfig(), "")
 			if got := err == nil && c.ID == kubelets.GetPodSandboxId(); got != adopt {

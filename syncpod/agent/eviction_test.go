@@ -41,15 +41,9 @@ type shortNode struct {
 }
 
 func newShortNode(n *node) *shortNode {
-	conn, err := n.Runtime.Dial()
-	if err != nil {
-		n.Fatal(err)
-	}
+	conn := must.Get(n.Runtime.Dial())(n)
 	n.Cleanup(func() { conn.Close() })
-	reader, err := stats.New(stats.Config{Runtime: cri.NewClient(conn)})
-	if err != nil {
-		n.Fatal(err)
-	}
+	reader := must.Get(stats.New(stats.Config{Runtime: cri.NewClient(conn)}))(n)
 	return &shortNode{Reader: reader, left: 8 << 30}
 }
 
@@ -113,9 +107,7 @@ func asking(uid, memory string) *v1.Pod {
 func (n *node) using(uid string, memory uint64) {
 	n.Helper()
 	for _, c := range n.instances(uid).Containers {
-		if err := n.Runtime.SetUsage(c.ID.ID, critest.Usage{MemoryBytes: memory}); err != nil {
-			n.Fatal(err)
-		}
+		must.Do(n, n.Runtime.SetUsage(c.ID.ID, critest.Usage{MemoryBytes: memory}))
 	}
 }
 

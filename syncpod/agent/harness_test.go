@@ -148,19 +148,10 @@ func (n *node) wantRunning(want int, uids ...string) {
 // instances returns the containers of a pod in the runtime.
 func (n *node) instances(uid string) *runtime.PodStatus {
 	n.Helper()
-	conn, err := n.Runtime.Dial()
-	if err != nil {
-		n.Fatal(err)
-	}
+	conn := must.Get(n.Runtime.Dial())(n)
 	defer conn.Close()
-	reader, err := podreader.New(podreader.Config{Runtime: cri.NewClient(conn), RuntimeName: "critest"})
-	if err != nil {
-		n.Fatal(err)
-	}
-	status, err := reader.PodStatus(n.Context(), types.UID(uid), nil)
-	if err != nil {
-		n.Fatal(err)
-	}
+	reader := must.Get(podreader.New(podreader.Config{Runtime: cri.NewClient(conn), RuntimeName: "critest"}))(n)
+	status := must.Get(reader.PodStatus(n.Context(), types.UID(uid), nil))(n)
 	return status
 }
 

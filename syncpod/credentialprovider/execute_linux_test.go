@@ -7,6 +7,8 @@ import (
 	"os"
 	"os/exec"
 	"testing"
+
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // The ID of a process group belongs to the plugin whenever the group is killed: the plugin has not been reaped, also if it has ended
@@ -25,9 +27,7 @@ func TestGroupIsKilledBeforeItIsReaped(t *testing.T) {
 		}}
 		command := exec.Command("/bin/sh", "-c", script)
 		started, stderr, err := os.Pipe()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		command.Stderr = stderr
 		failed := make(chan error, 1)
 		go func() {
@@ -72,7 +72,5 @@ func TestPluginThatCannotBeKilled(t *testing.T) {
 	if _, err := p.execute(ctx, command, nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v, want %v", err, context.Canceled)
 	}
-	if err := killGroup(command); err != nil {
-		t.Error(err)
-	}
+	must.Do(t, killGroup(command))
 }

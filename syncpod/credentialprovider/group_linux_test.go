@@ -29,9 +29,7 @@ func TestProcessesOfAPluginAreKilled(t *testing.T) {
 			failed <- err
 		}()
 		file, err := os.Open(pipe) // which waits for the plugin
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		defer file.Close()
 		must.Get(file.Read(make([]byte, 1)))(t)
 		if last == "exit 0" {

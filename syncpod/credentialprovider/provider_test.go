@@ -44,9 +44,7 @@ func newNode(t *testing.T, providers string) *node {
 
 func (n *node) write(path, text string, mode os.FileMode) {
 	n.Helper()
-	if err := os.WriteFile(path, []byte(text), mode); err != nil {
-		n.Fatal(err)
-	}
+	must.Do(n, os.WriteFile(path, []byte(text), mode))
 }
 
 // plugin writes a program that records its requests and answers with the output of a script.
@@ -71,10 +69,7 @@ func (n *node) asked(name string) (all []string) {
 
 func (n *node) provider() *credentialprovider.Provider {
 	n.Helper()
-	p, err := credentialprovider.New(n.config)
-	if err != nil {
-		n.Fatal(err)
-	}
+	p := must.Get(credentialprovider.New(n.config))(n)
 	return p
 }
 

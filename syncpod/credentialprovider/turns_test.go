@@ -24,9 +24,7 @@ func TestPluginsRunInTurns(t *testing.T) {
 	for _, name := range []string{"a", "b"} {
 		err = errors.Join(err, os.WriteFile(filepath.Join(dir, name), []byte("no program"), 0o600)) // each run is an error
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	p := must.Get(New(Config{File: filepath.Join(dir, "config.yaml"), BinDir: dir}))(t)
 	ask := func(ctx context.Context, image string) error {
 		_, err := p.PullSecrets(ctx, &v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{{Name: "app", Image: image}}}})

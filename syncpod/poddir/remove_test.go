@@ -108,9 +108,7 @@ func TestRemovalOfDeepAndWideTrees(t *testing.T) {
 		must.Do(t, at.Mkdir(long, 0o700))
 		below, err := at.OpenRoot(long)
 		at.Close()
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		at = below
 	}
 	at.Close()

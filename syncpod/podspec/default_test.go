@@ -117,10 +117,7 @@ func TestDefaultPodResources(t *testing.T) {
 // defaults.
 func FuzzPod(f *testing.F) {
 	for _, name := range []string{"pod.yaml", "pod.defaulted.yaml"} {
-		text, err := os.ReadFile("testdata/" + name)
-		if err != nil {
-			f.Fatal(err)
-		}
+		text := must.Get(os.ReadFile("testdata/" + name))(f)
 		f.Add(text)
 	}
 	f.Add([]byte(`{"spec":{"containers":[{"resources":{"limits":{"cpu":"1n","memory":"-1"}}}],"resources":{"limits":{"hugepages-2Mi":"1"}}}}`))

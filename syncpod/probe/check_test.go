@@ -176,9 +176,7 @@ func TestTCPSocket(t *testing.T) {
 func TestDial(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, err := New(Config{Exec: noExec{}, Dial: func(_ context.Context, _, address string) (net.Conn, error) { return nil, errors.New("not " + address) }})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		port := intstr.FromInt32(80)
 		for want, h := range map[string]v1.ProbeHandler{
 			"not 10.0.0.9:80":         {TCPSocket: &v1.TCPSocketAction{Host: "10.0.0.9", Port: port}},

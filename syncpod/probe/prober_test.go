@@ -91,9 +91,7 @@ func inBubble(t *testing.T, f func(n *probing)) {
 			defer n.mu.Unlock()
 			n.events = append(n.events, pod.Name+" "+container+": "+message)
 		}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		n.Manager = p
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)

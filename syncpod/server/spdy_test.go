@@ -26,10 +26,7 @@ const (
 // dialWebSocket requests a WebSocket, with a token in the form of browsers.
 func (n *node) dialWebSocket(path string, protocol string) (*websocket.Conn, error) {
 	n.Helper()
-	conn, err := n.dial()
-	if err != nil {
-		n.Fatal(err)
-	}
+	conn := must.Get(n.dial())(n)
 	req := must.Get(http.NewRequest("GET", n.url+path, nil))(n)
 	n.caller = conn
 	req.Header.Set("Authorization", "Bearer hunter2")

@@ -59,9 +59,7 @@ func TestServeUnix(t *testing.T) {
 	}
 	socket := filepath.Join(t.TempDir(), "s")
 	stale, err := net.ListenUnix("unix", &net.UnixAddr{Name: socket, Net: "unix"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	stale.SetUnlinkOnClose(false)
 	stale.Close() // as an agent that was killed leaves it
 	ctx, cancel := context.WithCancel(t.Context())

@@ -116,9 +116,7 @@ func dialIn(t *testing.T, lis *bufconn.Listener, path string, protocols ...strin
 	conn := must.Get(lis.DialContext(t.Context()))(t)
 	req := must.Get(http.NewRequest("GET", "http://node1"+path, nil))(t)
 	ws, _, err := websocket.Dial(net.Conn(conn), req, protocols...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	t.Cleanup(func() { ws.Close() })
 	return ws
 }

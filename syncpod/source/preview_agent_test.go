@@ -109,9 +109,7 @@ func replaceFiles(t *testing.T, dir string, files map[string][]byte) {
 			err = os.WriteFile(filepath.Join(dir, name), text, 0o600)
 		}
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 }
 
 // checkPreview compares a preview with the calls that followed.

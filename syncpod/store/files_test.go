@@ -54,9 +54,7 @@ func TestFilesRemembers(t *testing.T) {
 		setStatus(ctx, s, podOf("d"), statusOf(v1.PodRunning)),
 		s.Delete(ctx, "d"), s.Delete(ctx, "d"), s.Delete(ctx, "never"),
 	} {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 	}
 	want := []Status{
 		{Namespace: "ns", Name: "pod-a", UID: "a", Status: statusOf(v1.PodPending)},

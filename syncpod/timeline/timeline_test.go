@@ -69,9 +69,7 @@ func newAgent(t *testing.T, c Config) *observedAgent {
 
 func (a *observedAgent) set(pods ...*v1.Pod) {
 	a.t.Helper()
-	if err := a.pods.Set(pods...); err != nil {
-		a.t.Fatal(err)
-	}
+	must.Do(a.t, a.pods.Set(pods...))
 }
 
 // observed is a Timeline, and the sink of the Config that it observes.
@@ -186,13 +184,9 @@ func TestTrouble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAgent(t, Config{})
 		_, err := a.rt.Inject(faults.Fault{Match: faults.Match{Method: critest.RunPodSandbox}, Times: 1, Err: status.Error(codes.Unavailable, secret)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		_, err = a.rt.Inject(faults.Fault{Match: faults.Match{Method: critest.PullImage}, Times: 1, Err: status.Error(codes.Unknown, secret)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		a.set(pod("crash", "echo "+secret+"; sleep 2; exit 3"))
 		time.Sleep(time.Minute)
 		shown := "3.9" // the failure is shown for 2 s, unless a status that was observed during the pull asks for a sync before

@@ -41,9 +41,7 @@ func privateDir(t *testing.T) string {
 	for _, err := range []error{
 		syscall.Mount("tmpfs", top, "tmpfs", 0, ""), syscall.Mount("", top, "", syscall.MS_PRIVATE, ""), os.Mkdir(filepath.Join(top, "root"), 0o700),
 	} {
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 	}
 	return filepath.Join(top, "root")
 }

@@ -103,9 +103,7 @@ func TestBudget(t *testing.T) {
 
 func TestGoMod(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(root, "go.mod")) // so that the test is run again when it changes
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	out := must.Get(goTool("", "mod", "edit", "-json"))(t)
 	var m goMod
 	must.Do(t, json.Unmarshal([]byte(out), &m))

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
 // docLink matches a link to a name of the same package in a comment, such as [Config] or [Config.Root].
@@ -85,9 +87,7 @@ func TestDocLinks(t *testing.T) {
 			continue
 		}
 		f, err := parser.ParseFile(token.NewFileSet(), filepath.Join(root, file), nil, parser.ParseComments|parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if f.Name.Name == "main" {
 			continue // usage texts have brackets
 		}
@@ -111,9 +111,7 @@ func TestDocLinks(t *testing.T) {
 
 func TestDocLinksRule(t *testing.T) {
 	f, err := parser.ParseFile(token.NewFileSet(), "p.go", "package p\ntype Config struct{ Root string }\nfunc (c *Config) Check() {}\nfunc New() {}\ntype Old = other.Config", 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for text, want := range map[string]int{
 		"See [Config], [Config.Root] and [Config.Check].": 0,
 		"[New] returns a *[Config]":                       0,

@@ -137,9 +137,7 @@ func (c *caller) run(attempt uint32, command ...string) string {
 	if err == nil {
 		err = c.start(id)
 	}
-	if err != nil {
-		c.Fatal(err)
-	}
+	must.Do(c, err)
 	return id
 }
 
@@ -277,9 +275,7 @@ func (c *caller) logs() {
 
 func (c *caller) stoppedSandbox() {
 	id, err := c.create(40, nil, "true")
-	if err != nil {
-		c.Fatal(err)
-	}
+	must.Do(c, err)
 	_, err = c.rt.StopPodSandbox(c.Context(), &runtimeapi.StopPodSandboxRequest{PodSandboxId: c.sandbox})
 	c.note("stop the sandbox", err)
 	_, err = c.create(41, nil, "true")

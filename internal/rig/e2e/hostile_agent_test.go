@@ -87,9 +87,7 @@ func startTarget(t *testing.T, endpoint, dir, owner string) *target {
 	if err == nil {
 		err = a.cmd.Start()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	go a.listen(stdout)
 	t.Cleanup(a.end)
 	for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {

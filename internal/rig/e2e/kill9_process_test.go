@@ -58,17 +58,13 @@ func newAgentProcess(t *testing.T, dir, endpoint, manifests string) *agentProces
 func (a *agentProcess) start() {
 	a.t.Helper()
 	out, err := os.OpenFile(a.log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
-	if err != nil {
-		a.t.Fatal(err)
-	}
+	must.Do(a.t, err)
 	a.began = must.Get(out.Stat())(a.t).Size()
 	cmd := exec.Command(a.program, a.args...)
 	cmd.Stdout, cmd.Stderr = out, out
 	err = cmd.Start()
 	out.Close()
-	if err != nil {
-		a.t.Fatal(err)
-	}
+	must.Do(a.t, err)
 	killed, ended := new(bool), make(chan struct{})
 	a.killed, a.ended, a.pid = killed, ended, cmd.Process.Pid
 	go func() {

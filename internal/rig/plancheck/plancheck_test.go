@@ -15,6 +15,7 @@ import (
 	"github.com/podsync/podsync/podworkers"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
+	"github.com/podsync/podsync/runtime/cri/critest/must"
 	nodeagent "github.com/podsync/podsync/syncpod/agent"
 )
 
@@ -76,9 +77,7 @@ func newAgent(t *testing.T) *agent {
 	a.pod.Spec.Containers = []v1.Container{{Name: "web", Image: "web:1"}, {Name: "worker", Image: "worker:1"}}
 	a.cfg.Client = &cri.Client{RuntimeServiceClient: yes{}}
 	a.c.Watch(&a.cfg)
-	if _, err := a.cfg.Client.ListContainers(t.Context(), nil); err != nil {
-		t.Fatal(err)
-	}
+	must.Get(a.cfg.Client.ListContainers(t.Context(), nil))(t)
 	return a
 }
 
@@ -96,9 +95,7 @@ func (a *agent) ended(err error) {
 }
 
 func (a *agent) must(_ any, err error) {
-	if err != nil {
-		a.t.Fatal(err)
-	}
+	must.Do(a.t, err)
 }
 
 func (a *agent) run() {

@@ -28,9 +28,7 @@ func TestOtherFilesHideNoSocket(t *testing.T) {
 		case 3:
 			err = os.Mkdir(name, 0o700)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 	}
 	listener := must.Get(net.Listen("unix", filepath.Join(dir, "d.sock")))(t)
 	defer listener.Close()

@@ -38,9 +38,7 @@ func bury(t *testing.T, dir, name string, levels int) {
 		if err == nil {
 			next, err = syscall.Openat(at, spaces, flags, 0)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		_ = syscall.Close(at)
 		at = next
 	}

@@ -137,9 +137,7 @@ func version2(t *testing.T) *Tree {
 	tree.config.Mount, tree.afterMkdir, tree.beforeRemove = mount, nil, nil
 	tree.kernel.controllers, tree.kernel.pages = map[string]string{}, nil
 	text, err := os.ReadFile(filepath.Join(mount, "cgroup.controllers"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	for _, c := range strings.Fields(string(text)) {
 		tree.kernel.controllers[c] = "."
 	}

@@ -33,9 +33,7 @@ func TestPodsCgroup(t *testing.T) {
 	for driver, want := range map[cgroup.Driver]string{cgroup.Cgroupfs: "/edge/kubepods", cgroup.Systemd: "/edge.slice/edge-kubepods.slice"} {
 		k := newKernel(t, cgroup.V2)
 		made, err := New(Config{Mount: k.dir, State: k.state, Root: "/edge/kubepods", Driver: driver, Slices: noSlices{}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if got := made.PodsCgroup(); got != want {
 			t.Errorf("%s: %s, want %s", driver, got, want)
 		}

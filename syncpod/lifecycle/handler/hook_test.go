@@ -305,9 +305,7 @@ func TestW11_NoGoroutineIsLeft(t *testing.T) {
 	for _, scheme := range []v1.URIScheme{v1.URISchemeHTTP, v1.URISchemeHTTPS} {
 		synctest.Test(t, func(t *testing.T) {
 			lis, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				t.Fatal(err)
-			}
+			must.Do(t, err)
 			defer lis.Close()
 			ctx, cancel := context.WithCancel(t.Context())
 			hungUp := make(chan struct{})

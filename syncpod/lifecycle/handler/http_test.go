@@ -347,9 +347,7 @@ func TestAnswersOfAnEndpointStayOutOfErrors(t *testing.T) {
 // The errors of package x509 repeat a certificate that cannot be parsed.
 func TestCertificatesStayOutOfErrors(t *testing.T) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	const uri = 6 // of a subject alternative name
 	names := must.Get(asn1.Marshal([]asn1.RawValue{{Class: asn1.ClassContextSpecific, Tag: uri, Bytes: []byte("http://%zz/" + strings.Repeat("s3cret", 5<<10))}}))(t)
 	cert := must.Get(x509.CreateCertificate(rand.Reader, &x509.Certificate{

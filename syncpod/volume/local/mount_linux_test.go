@@ -171,9 +171,7 @@ func TestSubPathIsPinned(t *testing.T) {
 	setUp(t, v, podWith(named("vol", emptyDir())), dir)
 	sub := filepath.Join(vol, "sub")
 	err := errors.Join(os.Mkdir(outside, 0o700), os.Mkdir(sub, 0o700), os.WriteFile(filepath.Join(sub, "mine"), nil, 0o600))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	got, err := subPathOf(t, v, dir, v1.VolumeMount{SubPath: "sub"})
 	if want := filepath.Join(dir, "volume-subpaths/vol/app/0"); err != nil || got != want {
 		t.Fatalf("%q, %v, want %q", got, err, want)
@@ -239,9 +237,7 @@ func TestPodDirectoryIsRemovedWithItsMounts(t *testing.T) {
 	needsMount(t, root)
 	s := newStore()
 	dirs, err := poddir.New(poddir.Config{Root: root, Volumes: newVolumes(t, local.Config{ConfigMaps: s, Secrets: s})})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must.Do(t, err)
 	pod := podWith(named("keys", v1.VolumeSource{Secret: &v1.SecretVolumeSource{SecretName: "keys"}}), named("vol", emptyDir()))
 	pod.Spec.Containers[0].VolumeMounts[1].SubPath = "sub"
 	must.Get(dirs.PreparePod(t.Context(), pod))(t)

@@ -22,9 +22,7 @@ func untar(t *testing.T, content []byte) map[string][]byte {
 		if err == io.EOF {
 			return files
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		must.Do(t, err)
 		if _, twice := files[h.Name]; twice {
 			t.Errorf("%s is in the archive twice", h.Name)
 		}
