@@ -40,8 +40,8 @@ func TestHelp(t *testing.T) {
 
 func TestListsAndPromises(t *testing.T) {
 	for want, args := range map[string][]string{
-		`{"After":60,"Do":"watch","For":20}`: {"-list"},
-		"random-3":                           {"-list", "-random", "1", "-seed", "3"},
+		"after 60 s: watch for 20 s": {"-list"},
+		"random-3":                   {"-list", "-random", "1", "-seed", "3"},
 		"one-instance\n    At most one process of a container":   {"-promises"},
 		"others-untouched (podsync's own)\n    Sandboxes and co": {"-promises"},
 	} {

@@ -112,19 +112,39 @@ func (o options) progress(w io.Writer) func(agenttest.Progress) {
 	}
 }
 
-// list prints the scenarios as JSON, one line for each step.
+// list prints the scenarios, one line for each step.
 func list(w io.Writer, all []agenttest.Scenario) error {
 	for _, sc := range all {
 		fmt.Fprintln(w, sc.Name)
 		for _, step := range sc.Steps {
-			text, err := json.Marshal(step)
-			if err != nil {
-				return err
-			}
-			fmt.Fprintf(w, "    %s\n", text)
+			fmt.Fprintf(w, "    %s\n", words(step))
 		}
 	}
 	return nil
+}
+
+// words describes a step, such as "after 60 s: watch for 20 s".
+func words(step agenttest.Step) string {
+	var s strings.Builder
+	if step.After > 0 {
+		fmt.Fprintf(&s, "after %v s: ", step.After)
+	}
+	s.WriteString(step.Do)
+	for _, detail := range []string{step.Pod, step.Container, string(step.Method), step.Effect} {
+		if detail != "" {
+			s.WriteString(" " + detail)
+		}
+	}
+	if step.N > 0 {
+		fmt.Fprintf(&s, " (%d)", step.N)
+	}
+	if step.For > 0 {
+		fmt.Fprintf(&s, " for %v s", step.For)
+	}
+	if step.Disconnect {
+		s.WriteString(", and disconnect")
+	}
+	return s.String()
 }
 
 func promises(w io.Writer) error {

@@ -11,7 +11,7 @@
 // With -v the run prints the number of faults of each kind of call, and how often each rule was
 // tested. PODSYNC_SIMULATION_TWICE=1 runs each life twice and counts the differences.
 // The story of a life that breaks a rule is written to a file in PODSYNC_SIMULATION_DIR, which the failure
-// names. -simulation.tell writes the stories of all lives.
+// names. -simulation.stories writes the stories of all lives.
 // PODSYNC_SIMULATION_STOP=1 ends the run at the first broken rule. This command shows that the rules notice
 // when a mechanism of podsync breaks:
 //
@@ -40,8 +40,8 @@
 //	troubles.go      failures: each life draws some
 //	kept.go          what agents make on the node for pods: directories, cgroups, devices
 //	objects.go       API objects and registries that become unavailable; pulls.go images whose pull takes long
-//	trace.go         the history, for
-//	rules*.go        the rules
+//	trace.go         the history
+//	rules*.go        the rules that judge it
 //	result.go        the report of a life
 //	worker_test.go   lives in processes of their own
 //	mutants          changes to podsync that break it; a life or a test must notice each

@@ -15,7 +15,7 @@ import (
 // livesHere is how many seeds are tried where PODSYNC_SIMULATION does not say.
 const livesHere = 40
 
-var tellAll = flag.Bool("simulation.tell", false, "print the events of each life, not only of lives that break a rule")
+var tellAll = flag.Bool("simulation.stories", false, "print the events of each life, not only of lives that break a rule")
 
 // number reads an environment variable.
 func number(t *testing.T, name string, otherwise uint64) uint64 {

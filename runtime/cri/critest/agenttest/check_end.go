@@ -137,7 +137,7 @@ func (h *history) arrives(v *verdict) {
 			v.want(missing[l.uid] == "", at{uid: l.uid, t: h.settled}, "%v after the last trouble was over: %s", h.settled.Sub(h.peace).Round(time.Second), missing[l.uid])
 		}
 	}
-	v.took("from peace to all as it should be", h.settled.Sub(h.peace))
+	v.took("from the last fault to all pods as desired", h.settled.Sub(h.peace))
 }
 
 func (h *history) newestRuns(v *verdict) {

@@ -127,7 +127,7 @@ func (h *history) graceKept(v *verdict) {
 					continue
 				}
 				if !p.Ended.IsZero() {
-					v.took("from removal to end, beyond the grace period", max(0, p.Ended.Sub(from)-l.grace()))
+					v.took("from removal to exit, beyond the grace period", max(0, p.Ended.Sub(from)-l.grace()))
 				}
 				v.want(!runsAt(p, until), at{uid: l.uid, t: until, container: p.ContainerID}, "%s still ran %v after the pod was removed, its grace period is %v",
 					p.Container, until.Sub(from), l.grace())

@@ -65,8 +65,8 @@ func (r *Report) table(s *strings.Builder) {
 		}
 		fmt.Fprintf(s, "%-26s %-11s %8d %8d\n", name, o.State, o.Judged, o.BrokenTimes)
 	}
-	fmt.Fprintf(s, "\n%d kept, %d broken, %d not judged, in %d scenarios.", count[Kept], count[Broken], count[NotJudged], len(r.Scenarios))
-	fmt.Fprintf(s, " * is podsync's own promise, and of no document of Kubernetes.\n")
+	fmt.Fprintf(s, "\n%d kept, %d broken, %d not judged. Scenarios: %d.", count[Kept], count[Broken], count[NotJudged], len(r.Scenarios))
+	fmt.Fprintf(s, " * is podsync's own promise, which no document of Kubernetes makes.\n")
 	for _, f := range r.Figures {
 		fmt.Fprintf(s, "%s: median %.2f, nine of ten %.2f, at most %.2f (of %d)\n", f.Name, f.Median, f.P90, f.Max, f.N)
 	}
