@@ -2,6 +2,7 @@ package dra
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -25,8 +26,8 @@ type moment struct {
 	when     string
 }
 
-// Whenever the agent is killed, the next one goes on: containers get their devices, nothing is prepared twice but for a call whose
-// answer was not recorded, and nothing stays prepared.
+// Whenever the agent is killed, the next one continues: containers get their devices, only a call whose answer was not recorded is
+// repeated, and nothing stays prepared, even if the pods were deleted while no agent ran.
 func TestKilledAtAnyCall(t *testing.T) {
 	claims := StaticClaims{claimOf("shared", []string{gpu, nic}, "a", "b"), claimOf("own", []string{gpu}, "b")}
 	a, b := podOf("a", "shared"), podOf("b", "shared", "own")
@@ -48,8 +49,15 @@ func TestKilledAtAnyCall(t *testing.T) {
 		func(r *rig) error { return r.m.UnpreparePod(t.Context(), "b") },
 		func(r *rig) error { return r.m.RemovePod(t.Context(), "b") },
 	}
-	// play runs the story from a moment on, and returns the moments of the way.
-	play := func(from moment) (moments []moment, calls []string) {
+	// deleted is the story of an agent that starts after the deletion of all pods.
+	deleted := []func(*rig) error{func(r *rig) (err error) {
+		for _, uid := range must.Get(r.m.KeptPods())(t) {
+			err = errors.Join(err, r.m.RemovePod(t.Context(), uid))
+		}
+		return err
+	}}
+	// play runs the steps of a story that follow a moment, and returns the moments and calls meanwhile.
+	play := func(from moment, story []func(*rig) error) (moments []moment, calls []string) {
 		r := newRig(t, claims...)
 		must.Do(t, os.MkdirAll(r.state(), 0o700))
 		for name, text := range from.files {
@@ -93,12 +101,13 @@ func TestKilledAtAnyCall(t *testing.T) {
 		r.stop()
 		return moments, calls
 	}
-	moments, calls := play(moment{when: "no time"})
+	moments, calls := play(moment{when: "no time"}, story)
 	if len(calls) != 6 {
 		t.Errorf("calls %v, want one prepare and one unprepare for each claim and driver", calls)
 	}
 	for _, m := range moments {
-		_, again := play(m)
+		play(moment{files: m.files, prepared: m.prepared, when: m.when + ", and all pods are deleted"}, deleted)
+		_, again := play(m, story)
 		seen := map[string]bool{}
 		for _, c := range again {
 			if seen[c] {
