@@ -14,7 +14,9 @@
 // are passed to the runtime with each container that uses the claim. When nothing of the last pod of a claim runs any more, the
 // Manager calls NodeUnprepareResources, and only then the end of the pod is reported.
 //
-// Claims come from an interface with one method. With an API server it reads objects; without one, [StaticClaims] holds them.
+// Claims come from an interface with one method. With an API server it reads objects. A program without one chooses the devices
+// itself: it writes them to status.allocation and the pod to status.reservedFor, and passes the claims as [StaticClaims], or by an
+// implementation of [Claims] if they change.
 //
 // A file for each claim is written before and after the calls. So the next agent knows which claims may be prepared, prepares
 // none again, and restarts containers while drivers and the source of claims are unavailable. Only after a reboot all claims are
