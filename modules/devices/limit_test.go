@@ -38,7 +38,7 @@ func TestCallersOfPodResourcesAreBounded(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
-		ended <- r.ServePodResources(ctx, listener, func() []*v1.Pod { begun <- struct{}{}; <-release; return nil })
+		ended <- r.ServePodResources(ctx, listener, func() []*v1.Pod { begun <- struct{}{}; <-release; return nil }, nil)
 	}()
 	conn := must.Get(grpc.NewClient("unix://"+path, grpc.WithTransportCredentials(insecure.NewCredentials())))(t)
 	defer conn.Close()
@@ -156,7 +156,7 @@ func TestCallsOfPodResourcesAreLimited(t *testing.T) {
 		listener := bufconn.Listen(64 << 10)
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
-		go func() { ended <- r.ServePodResources(ctx, listener, func() []*v1.Pod { return nil }) }()
+		go func() { ended <- r.ServePodResources(ctx, listener, func() []*v1.Pod { return nil }, nil) }()
 		dial := func(context.Context, string) (net.Conn, error) { return listener.Dial() }
 		conn := must.Get(grpc.NewClient("passthrough:", grpc.WithContextDialer(dial), grpc.WithTransportCredentials(insecure.NewCredentials())))(t)
 		client := podresources.NewPodResourcesListerClient(conn)

@@ -12,20 +12,23 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	podresources "k8s.io/kubelet/pkg/apis/podresources/v1"
 	"k8s.io/kubelet/pkg/apis/podresources/v1alpha1"
 
 	"github.com/podsync/podsync/modules/devices/internal/ledger"
 	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/syncpod/cpu"
+	"github.com/podsync/podsync/syncpod/numamemory"
 )
 
 // ServePodResources serves a kubelet's pod resources API (v1 and v1alpha1) on the listener until ctx ends, and closes the
 // listener. Exporters of metrics use it to map devices to containers. pods returns the agent's pods; finished pods are
 // skipped. The listener decides who may connect; a kubelet's is the socket /var/lib/kubelet/pod-resources/kubelet.sock. Up
 // to 32 connections are open, with 4 concurrent calls each. Calls beyond 100 a second, after a burst of 10, fail with
-// ResourceExhausted, as those of a kubelet. The answers lack exclusive CPUs, memory, and devices of resource claims, which
-// a Manager does not allocate.
-func (m *Manager) ServePodResources(ctx context.Context, listener net.Listener, pods func() []*v1.Pod) error {
+// ResourceExhausted, as those of a kubelet. The answers have the exclusive CPUs and the memory of pinned, nil for
+// none. They lack devices of resource claims, which a Manager does not allocate.
+func (m *Manager) ServePodResources(ctx context.Context, listener net.Listener, pods func() []*v1.Pod, pinned Pinned) error {
 	switch {
 	case listener == nil:
 		return errors.New("devices: ServePodResources: listener is nil")
@@ -33,8 +36,8 @@ func (m *Manager) ServePodResources(ctx context.Context, listener net.Listener, 
 		return errors.New("devices: ServePodResources: pods is nil")
 	}
 	server := newServer(rateLimit(m.config.PodResourcesCalled))
-	podresources.RegisterPodResourcesListerServer(server, lister{m: m, pods: pods})
-	v1alpha1.RegisterPodResourcesListerServer(server, alphaLister{lister: lister{m: m, pods: pods}})
+	podresources.RegisterPodResourcesListerServer(server, lister{m: m, pods: pods, pinned: pinned})
+	v1alpha1.RegisterPodResourcesListerServer(server, alphaLister{lister: lister{m: m, pods: pods, pinned: pinned}})
 	stopped := context.AfterFunc(ctx, server.Stop)
 	defer stopped()
 	defer server.Stop()
@@ -86,6 +89,16 @@ type lister struct {
 	podresources.UnimplementedPodResourcesListerServer
 	m    *Manager
 	pods func() []*v1.Pod
+	// pinned is nil if no container has exclusive CPUs or memory.
+	pinned Pinned
+}
+
+// Pinned has the exclusive CPUs and the memory of containers. A *pinning.Manager of package syncpod/pinning implements it.
+type Pinned interface {
+	CPUs(pod types.UID, container string) cpu.Set
+	Memory(pod types.UID, container string) []numamemory.Block
+	// Allocatable returns what pods can get, whether or not they have it.
+	Allocatable() (cpu.Set, []numamemory.Block)
 }
 
 // List returns the devices of all active pods, sorted by name.
@@ -120,6 +133,10 @@ func (l lister) GetAllocatableResources(context.Context, *podresources.Allocatab
 			resp.Devices = append(resp.Devices, described(name, d)...)
 		}
 	}
+	if l.pinned != nil {
+		cpus, memory := l.pinned.Allocatable()
+		resp.CpuIds, resp.Memory = idsOf(cpus), memoryOf(memory)
+	}
 	return resp, nil
 }
 
@@ -136,24 +153,45 @@ func (l lister) of(pod *v1.Pod) *podresources.PodResources {
 	held := l.m.ledger.Held(pod.UID)
 	for i := range pod.Spec.InitContainers {
 		if c := &pod.Spec.InitContainers[i]; runtime.IsSidecar(c) {
-			all.Containers = append(all.Containers, l.container(c.Name, held[c.Name]))
+			all.Containers = append(all.Containers, l.container(pod.UID, c.Name, held[c.Name]))
 		}
 	}
 	for _, c := range pod.Spec.Containers {
-		all.Containers = append(all.Containers, l.container(c.Name, held[c.Name]))
+		all.Containers = append(all.Containers, l.container(pod.UID, c.Name, held[c.Name]))
 	}
 	return all
 }
 
 // container returns one container's devices. The caller holds the lock.
-func (l lister) container(name string, held ledger.Held) *podresources.ContainerResources {
+func (l lister) container(pod types.UID, name string, held ledger.Held) *podresources.ContainerResources {
 	c := &podresources.ContainerResources{Name: name}
 	for _, resource := range slices.Sorted(maps.Keys(held)) {
 		for _, id := range held[resource] {
 			c.Devices = append(c.Devices, described(resource, l.m.ledger.Device(resource, id))...)
 		}
 	}
+	if l.pinned != nil {
+		c.CpuIds, c.Memory = idsOf(l.pinned.CPUs(pod, name)), memoryOf(l.pinned.Memory(pod, name))
+	}
 	return c
+}
+
+func idsOf(cpus cpu.Set) (ids []int64) {
+	for id := range cpus.All() {
+		ids = append(ids, int64(id))
+	}
+	return ids
+}
+
+func memoryOf(blocks []numamemory.Block) (all []*podresources.ContainerMemory) {
+	for _, b := range blocks {
+		m := &podresources.ContainerMemory{MemoryType: string(b.Resource), Size: b.Size, Topology: &podresources.TopologyInfo{}}
+		for node := range b.Nodes.Nodes() {
+			m.Topology.Nodes = append(m.Topology.Nodes, &podresources.NUMANode{ID: int64(node)})
+		}
+		all = append(all, m)
+	}
+	return all
 }
 
 // described converts a device as a kubelet does: one entry for each of its NUMA nodes.

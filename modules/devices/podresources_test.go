@@ -2,6 +2,7 @@ package devices
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"path/filepath"
 	"strings"
@@ -12,11 +13,38 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	podresources "k8s.io/kubelet/pkg/apis/podresources/v1"
 	"k8s.io/kubelet/pkg/apis/podresources/v1alpha1"
 
 	"github.com/podsync/podsync/runtime/cri/critest/must"
+
+	"github.com/podsync/podsync/syncpod/cpu"
+	"github.com/podsync/podsync/syncpod/numamemory"
 )
+
+// pins gives container app of pod web the CPUs 1 and 2, and memory of two NUMA nodes.
+type pins struct{}
+
+func (pins) CPUs(pod types.UID, container string) cpu.Set {
+	if pod != "uid-web" || container != "app" {
+		return cpu.Set{}
+	}
+	set, _ := cpu.SetOf(1, 2)
+	return set
+}
+
+func (pins) Memory(pod types.UID, container string) []numamemory.Block {
+	if pod != "uid-web" || container != "app" {
+		return nil
+	}
+	return []numamemory.Block{{Nodes: 3, Resource: v1.ResourceMemory, Size: 64}}
+}
+
+func (pins) Allocatable() (cpu.Set, []numamemory.Block) {
+	set, _ := cpu.SetOf(1, 2, 3)
+	return set, []numamemory.Block{{Nodes: 1, Resource: v1.ResourceMemory, Size: 99}}
+}
 
 // Monitoring tools list the devices of each container, once for each NUMA node, and all allocatable devices. Finished
 // pods and finished init containers are not listed.
@@ -35,7 +63,7 @@ func TestPodResources(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {
-		ended <- r.ServePodResources(ctx, listener, func() []*v1.Pod { return []*v1.Pod{web, over, first} })
+		ended <- r.ServePodResources(ctx, listener, func() []*v1.Pod { return []*v1.Pod{web, over, first} }, pins{})
 	}()
 	conn := must.Get(grpc.NewClient("unix://"+filepath.Join(r.dir, "pod-resources"), grpc.WithTransportCredentials(insecure.NewCredentials())))(t)
 	defer conn.Close()
@@ -55,6 +83,13 @@ func TestPodResources(t *testing.T) {
 	if got := words(got.GetPodResources()); got != webs {
 		t.Errorf("Get has %s", got)
 	}
+	app := got.GetPodResources().GetContainers()[1]
+	if c := fmt.Sprint(app.GetCpuIds(), app.GetMemory()[0].GetMemoryType(), app.GetMemory()[0].GetSize(), len(app.GetMemory()[0].GetTopology().GetNodes())); c != "[1 2]memory64 2" {
+		t.Errorf("the container has %s", c)
+	}
+	if side := got.GetPodResources().GetContainers()[0]; len(side.GetCpuIds())+len(side.GetMemory()) > 0 {
+		t.Errorf("a container of the shared CPUs has %v", side)
+	}
 	for _, name := range []string{"over", "none"} {
 		if _, err := client.Get(t.Context(), &podresources.GetPodResourcesRequest{PodNamespace: "ns", PodName: name}); status.Code(err) != codes.NotFound {
 			t.Errorf("Get of %s: %v", name, err)
@@ -64,16 +99,19 @@ func TestPodResources(t *testing.T) {
 	if got := deviceWords(all.GetDevices()); got != "vendor.test/card a [], vendor.test/card b-numa [0], vendor.test/card b-numa [1]" {
 		t.Errorf("allocatable: %s", got)
 	}
+	if len(all.GetCpuIds()) != 3 || len(all.GetMemory()) != 1 {
+		t.Errorf("allocatable are the CPUs %v and the memory %v", all.GetCpuIds(), all.GetMemory())
+	}
 	cancel()
 	must.Do(t, <-ended)
 	pods := func() []*v1.Pod { return nil }
-	if err := r.ServePodResources(t.Context(), listener, pods); err == nil {
+	if err := r.ServePodResources(t.Context(), listener, pods, nil); err == nil {
 		t.Error("no error for a closed listener")
 	}
-	if err := r.ServePodResources(t.Context(), nil, pods); err == nil || err.Error() != "devices: ServePodResources: listener is nil" {
+	if err := r.ServePodResources(t.Context(), nil, pods, nil); err == nil || err.Error() != "devices: ServePodResources: listener is nil" {
 		t.Errorf("without a listener: %v", err)
 	}
-	if err := r.ServePodResources(t.Context(), listener, nil); err == nil || err.Error() != "devices: ServePodResources: pods is nil" {
+	if err := r.ServePodResources(t.Context(), listener, nil, nil); err == nil || err.Error() != "devices: ServePodResources: pods is nil" {
 		t.Errorf("without pods: %v", err)
 	}
 }

@@ -16,7 +16,7 @@
 // A container that needs several nodes gets a group of them. As long as a container has memory from a group, the group's nodes serve no
 // other set of nodes: otherwise a container could use up memory that another one has reserved.
 //
-// All this is pure, and a State may be used concurrently. The decisions are those of kubelet v1.36.2 on thousands of recorded
+// All this but Read is pure, and a State may be used concurrently. The decisions are those of kubelet v1.36.2 on thousands of recorded
 // machines, but for one deviation in docs/PARITY.md. Like a kubelet, it does not align the huge pages of a whole pod that only init
 // containers request. Pods with their own resources, instead of their containers', get no memory from it.
 package numamemory
@@ -24,4 +24,5 @@ package numamemory
 // Where each rule lives:
 //
 //	state.go     Config, State: what the machine has, and its blocks
+//	sysfs.go     Read
 //	allocate.go  hints, allocation, reuse by init containers

@@ -6,7 +6,7 @@
 // that all resources of a container share, and decides whether the pod is admitted. [Policy.Admit] does this for each container, or
 // for the pod as a whole, and passes the result to the providers.
 //
-// All but the providers is pure. A decision for eight NUMA nodes and four resources takes less than a millisecond; a kubelet tries all
+// All but the providers and ReadDistances is pure. A decision for eight NUMA nodes and four resources takes less than a millisecond; a kubelet tries all
 // combinations of hints. The decisions are those of kubelet v1.36.2 on thousands of recorded machines.
 package topology
 
@@ -14,6 +14,7 @@ package topology
 //
 //	mask.go   Mask: a set of NUMA nodes
 //	hint.go   Hint, Hints and Provider: what a resource's manager offers
+//	sysfs.go  ReadDistances
 //	config.go Config, Machine, and New with their validation
 //	merge.go  Merge: the best affinity
 //	admit.go  Admit: scopes, allocation, and refusals

@@ -42,6 +42,8 @@ var edges = map[string]string{
 	"syncpod/lifecycle/pod.go":           "stops the containers and the sandboxes of a pod",
 	"syncpod/lifecycle/prestop.go":       "runs preStop handlers",
 	"syncpod/lifecycle/stopper.go":       "calls the runtime",
+	"syncpod/numamemory/sysfs.go":        "reads the machine from sysfs",
+	"syncpod/topology/sysfs.go":          "reads the machine from sysfs",
 	"syncpod/resize/allocator.go":        "stores allocated resources in files",
 }
 

@@ -60,15 +60,15 @@ var honoured = strings.Fields(`
 	address allowedUnsafeSysctls apiVersion authentication.anonymous.enabled authentication.webhook.cacheTTL authentication.webhook.enabled
 	authentication.x509.clientCAFile authorization.mode authorization.webhook.cacheAuthorizedTTL authorization.webhook.cacheUnauthorizedTTL
 	cgroupDriver cgroupRoot cgroupsPerQOS clusterDNS clusterDomain containerLogMaxFiles containerLogMaxSize containerRuntimeEndpoint
-	cpuCFSQuota cpuCFSQuotaPeriod crashLoopBackOff.maxContainerRestartPeriod enableDebuggingHandlers enableServer enableSystemLogHandler enforceNodeAllocatable
+	cpuCFSQuota cpuCFSQuotaPeriod cpuManagerPolicy cpuManagerPolicyOptions crashLoopBackOff.maxContainerRestartPeriod enableDebuggingHandlers enableServer enableSystemLogHandler enforceNodeAllocatable
 	eventBurst eventRecordQPS evictionHard evictionMaxPodGracePeriod evictionMinimumReclaim evictionPressureTransitionPeriod evictionSoft
 	evictionSoftGracePeriod failCgroupV1 failSwapOn healthzBindAddress healthzPort imageGCHighThresholdPercent imageGCLowThresholdPercent
 	imageMaximumGCAge imageMinimumGCAge imagePullCredentialsVerificationPolicy kind kubeAPIBurst kubeAPIQPS kubeReserved kubeReservedCgroup
-	localStorageCapacityIsolation maxOpenFiles maxParallelImagePulls maxPods memorySwap.swapBehavior mergeDefaultEvictionSettings nodeLeaseDurationSeconds
+	localStorageCapacityIsolation maxOpenFiles maxParallelImagePulls maxPods memoryManagerPolicy memorySwap.swapBehavior mergeDefaultEvictionSettings nodeLeaseDurationSeconds
 	nodeStatusMaxImages nodeStatusReportFrequency nodeStatusUpdateFrequency oomScoreAdj podLogsDir podPidsLimit podsPerCore port
-	preloadedImagesVerificationAllowlist protectKernelDefaults providerID registerWithTaints registryBurst registryPullQPS resolvConf
+	preloadedImagesVerificationAllowlist protectKernelDefaults providerID registerWithTaints registryBurst registryPullQPS reservedMemory reservedSystemCPUs resolvConf
 	rotateCertificates seccompDefault serializeImagePulls serverTLSBootstrap shutdownGracePeriod shutdownGracePeriodByPodPriority shutdownGracePeriodCriticalPods singleProcessOOMKill staticPodPath
-	streamingConnectionIdleTimeout systemReserved systemReservedCgroup tlsCertFile tlsCipherSuites tlsCurvePreferences tlsMinVersion tlsPrivateKeyFile tracing
+	streamingConnectionIdleTimeout systemReserved systemReservedCgroup tlsCertFile tlsCipherSuites tlsCurvePreferences tlsMinVersion tlsPrivateKeyFile topologyManagerPolicy topologyManagerPolicyOptions topologyManagerScope tracing
 	userNamespaces.idsPerPod`)
 
 // others are the fields that are refused or meaningless.
@@ -86,15 +86,7 @@ var others = []Field{
 	{Name: "volumeStatsAggPeriod", Treatment: Meaningless, Reason: "volumes are measured when an eviction or a request needs their size"},
 	{Name: "kubeletCgroups", Treatment: Meaningless, Reason: "the agent does not move itself: Slice= of its unit decides it"},
 	{Name: "systemCgroups", Treatment: Refused, Reason: "the agent does not move processes of the machine: set Slice= in their units"},
-	{Name: "cpuManagerPolicy", Treatment: Refused, Reason: "there is no CPU manager: no container would have CPUs of its own", Granted: []string{`"none"`}},
-	{Name: "cpuManagerPolicyOptions", Treatment: Refused, Reason: "there is no CPU manager"},
-	{Name: "cpuManagerReconcilePeriod", Treatment: Meaningless, Reason: "there is no CPU manager"},
-	{Name: "memoryManagerPolicy", Treatment: Refused, Reason: "there is no memory manager: no container would have the memory of one NUMA node", Granted: []string{`"None"`}},
-	{Name: "reservedMemory", Treatment: Refused, Reason: "there is no memory manager"},
-	{Name: "topologyManagerPolicy", Treatment: Refused, Reason: "there is no topology manager: no pod would be aligned", Granted: []string{`"none"`}},
-	{Name: "topologyManagerScope", Treatment: Meaningless, Reason: "there is no topology manager", Granted: []string{`"container"`}},
-	{Name: "topologyManagerPolicyOptions", Treatment: Refused, Reason: "there is no topology manager"},
-	{Name: "reservedSystemCPUs", Treatment: Refused, Reason: "pods would use these CPUs; set systemReserved instead"},
+	{Name: "cpuManagerReconcilePeriod", Treatment: Meaningless, Reason: "containers move to other CPUs as soon as the shared ones change"},
 	{Name: "qosReserved", Treatment: Refused, Reason: "nothing would be reserved"},
 	{Name: "runtimeRequestTimeout", Treatment: Meaningless, Reason: "each call of the runtime has a timeout of its own"},
 	{Name: "hairpinMode", Treatment: Meaningless, Reason: "the CNI plugins of the runtime decide it; a kubelet does not read it either"},

@@ -71,7 +71,7 @@ var harmless = strings.Fields(`
 	enableContentionProfiling enableDebugFlagsHandler enableProfilingHandler enableSystemLogQuery featureGates
 	fileCheckFrequency hairpinMode httpCheckFrequency iptablesDropBit iptablesMasqueradeBit kernelMemcgNotification
 	kubeletCgroups logging makeIPTablesUtilChains memoryThrottlingFactor podCIDR runtimeRequestTimeout showHiddenMetricsForVersion
-	syncFrequency topologyManagerScope volumePluginDir volumeStatsAggPeriod`)
+	syncFrequency volumePluginDir volumeStatsAggPeriod`)
 
 func TestNoProtectionIsMeaningless(t *testing.T) {
 	for _, f := range config.Fields() {
@@ -85,8 +85,8 @@ func TestNoProtectionIsMeaningless(t *testing.T) {
 // neither an error nor a warning.
 func TestTreatments(t *testing.T) {
 	values := map[string]string{
-		"staticPodURLHeader": "{a: [b]}", "cpuManagerPolicyOptions": "{a: b}", "topologyManagerPolicyOptions": "{a: b}", "qosReserved": "{memory: 50%}",
-		"defaultPodSysctls": "{a: b}", "reservedMemory": "[{numaNode: 0, limits: {memory: 1Gi}}]", "featureGates": "{A: true}", "logging": "{verbosity: 2}",
+		"staticPodURLHeader": "{a: [b]}", "qosReserved": "{memory: 50%}",
+		"defaultPodSysctls": "{a: b}", "featureGates": "{A: true}", "logging": "{verbosity: 2}",
 		"memoryThrottlingFactor": "0.5",
 	}
 	types := map[string]reflect.Type{}

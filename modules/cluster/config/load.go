@@ -70,6 +70,9 @@ func parse(text []byte, flags func(*kubelet.KubeletConfiguration)) (*kubelet.Kub
 		return nil, nil, err
 	}
 	setDefaults(c)
+	if err := reserveCPUs(c); err != nil {
+		return nil, nil, err
+	}
 	if err := check(c); err != nil {
 		return nil, nil, err
 	}

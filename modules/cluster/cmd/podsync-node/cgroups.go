@@ -54,6 +54,9 @@ func (a *agent) cgroupsWith(ctx context.Context, driver cgroup.Driver, enforced 
 // cgroupConfig returns the configuration of the pods' cgroups with the runtime's driver.
 func (a *agent) cgroupConfig(driver cgroup.Driver, enforced v1.ResourceList) tree.Config {
 	c := tree.Config{State: filepath.Join(a.root, "cgroups"), Driver: driver, NoCPUQuota: !*a.kubelet.CPUCFSQuota, PodPIDs: max(*a.kubelet.PodPidsLimit, 0), Log: a.log}
+	if a.pins != nil {
+		c.ExclusiveCPUs = a.pins.HasCPUs
+	}
 	if driver == cgroup.Systemd {
 		c.Slices = a.systemd
 	}

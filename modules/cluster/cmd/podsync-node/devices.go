@@ -46,7 +46,7 @@ func (a *agent) servePodResources(ctx context.Context, p *parts) error {
 		if err != nil {
 			return fmt.Errorf("pod resources: %w", err)
 		}
-		return p.devices.ServePodResources(ctx, listener, p.active)
+		return p.devices.ServePodResources(ctx, listener, p.active, a.pins)
 	})
 	return nil
 }

@@ -20,6 +20,7 @@ import (
 
 	"github.com/podsync/podsync/modules/devices"
 	"github.com/podsync/podsync/runtime/cri/critest/must"
+	"github.com/podsync/podsync/syncpod/pinning"
 )
 
 const card = "vendor.test/card"
@@ -86,6 +87,7 @@ func TestPodResources(t *testing.T) {
 	root := t.TempDir()
 	knownCards(t, root)
 	a := &agent{options: options{root: root}, devicePlugins: filepath.Join(root, "plugins"), podResources: newPodResourcesMetrics()}
+	a.pins = must.Get(pinning.New(pinning.Config{State: filepath.Join(root, "pinning.json")}))(t)
 	manager, err := a.devicesOf()
 	if err != nil {
 		t.Fatal(err)

@@ -77,6 +77,9 @@ func (a *agent) parts(ctx context.Context, events record.EventRecorder) (p *part
 	if p.devices, err = a.devicesOf(); err != nil {
 		return p, err
 	}
+	if a.pins, err = a.pinsOf(capacity); err != nil {
+		return p, err
+	}
 	if p.claims, err = a.claimsOf(p); err != nil {
 		return p, err
 	}
@@ -261,7 +264,7 @@ func (a *agent) node(p *parts, machine node.Machine, capacity, allocatable v1.Re
 
 // loop creates the agent that runs the pods.
 func (a *agent) loop(ctx context.Context, p *parts, room nodeResources, events record.EventRecorder) error {
-	allocator, err := resize.New(resize.Config{State: filepath.Join(a.root, "allocations"), Allocatable: room.allocatable, Log: a.log})
+	allocator, err := resize.New(resize.Config{State: filepath.Join(a.root, "allocations"), Allocatable: room.allocatable, Check: a.pins.Resize, Log: a.log})
 	if err != nil {
 		return err
 	}
@@ -270,6 +273,7 @@ func (a *agent) loop(ctx context.Context, p *parts, room nodeResources, events r
 		return err
 	}
 	sync.Sink, sync.Events, sync.Extensions.Allocations = p.statuses, events, allocator
+	sync.Extensions.CPUSets = a.pins
 	sync.Extensions.Devices, sync.Extensions.Volumes, sync.Extensions.Network = p.claims, p.csi, p.node
 	if sync.Extensions.UserNamespaces, err = a.namespaces(ctx, room.allocatable.Pods().Value()); err != nil {
 		return err

@@ -30,6 +30,7 @@ import (
 	"github.com/podsync/podsync/runtime/foreign/lines"
 	podstats "github.com/podsync/podsync/runtime/stats"
 	"github.com/podsync/podsync/syncpod/eviction"
+	"github.com/podsync/podsync/syncpod/pinning"
 	"github.com/podsync/podsync/syncpod/volume"
 )
 
@@ -51,6 +52,8 @@ type agent struct {
 	metrics         *prometheus.Metrics
 	api             *apiMetrics
 	podResources    *podResourcesMetrics
+	// pins gives containers exclusive CPUs and memory, according to the policies of the configuration.
+	pins *pinning.Manager
 	// tracing is nil if tracing is off.
 	tracing *otel.Tracing
 	// policy is the eviction policy. stats is the source of usage measurements; nil means the node itself.
