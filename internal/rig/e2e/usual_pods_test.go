@@ -112,6 +112,11 @@ func (usual) Token(context.Context, *v1.Pod, *v1.ServiceAccountTokenProjection) 
 	return "a token", nil
 }
 
+// usualImages are the images in memory whose content matters.
+func usualImages() []critest.Image {
+	return []critest.Image{{Name: "localhost/busybox:e2e", Files: map[string]string{"/bin/busybox": ""}}}
+}
+
 // Pods as people write them come to the same in memory as on a real node, or the runtime in memory refuses them with a message.
 func TestUsualPods(t *testing.T) {
 	for _, versions := range readUsual(t, "", "").pods {
@@ -122,7 +127,7 @@ func TestUsualPods(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				rt, conn := critest.Start(t, critest.Config{
 					Dir: root, LogsRoot: filepath.Join(root, "logs"),
-					Images: []critest.Image{{Name: "localhost/busybox:e2e", Files: map[string]string{"/bin/busybox": ""}}},
+					Images: usualImages(),
 				})
 				s := startUsual(t, u, cri.NewClient(conn), "critest", root, true)
 				i := slices.IndexFunc(u.pods, func(v []*v1.Pod) bool { return v[0].Name == name })
@@ -158,7 +163,9 @@ func TestUsualPodsOnRuntimes(t *testing.T) {
 // usualAgent is an agent, and what it has reported.
 type usualAgent struct {
 	root     string
-	pods     *source.Push
+	node     string // what a kubelet appends to the names of pods
+	run      func(*v1.Pod) error
+	stop     func(*v1.Pod)
 	problems func() []string // of the runtime, nil for none
 
 	mu       sync.Mutex
@@ -168,10 +175,11 @@ type usualAgent struct {
 
 func startUsual(t *testing.T, u usual, client *cri.Client, name, root string, unprivileged bool) *usualAgent {
 	t.Helper()
-	s := &usualAgent{root: root, pods: source.NewPush(), statuses: map[string]v1.PodStatus{}, events: map[string][]string{}}
+	pods := source.NewPush()
+	s := &usualAgent{root: root, run: pods.Update, stop: func(p *v1.Pod) { pods.Delete(p.UID) }, statuses: map[string]v1.PodStatus{}, events: map[string][]string{}}
 	volumes := must.Get(local.New(local.Config{ConfigMaps: u, Secrets: u, Tokens: u, Unprivileged: unprivileged}))(t)
 	a := must.Get(nodeagent.New(nodeagent.Config{
-		Client: client, Root: root, Sources: []source.Source{s.pods}, NoEviction: true, NoImageGC: true, NoOOMEvents: true,
+		Client: client, Root: root, Sources: []source.Source{pods}, NoEviction: true, NoImageGC: true, NoOOMEvents: true,
 		Sync: syncpod.Config{
 			RuntimeName: name, Sink: s, Events: syncpod.EventRecorderFunc(s.event), Owner: cri.Owner{Name: "usual"},
 			Node:    syncpod.Node{LogsRoot: filepath.Join(root, "logs")},
@@ -180,7 +188,7 @@ func startUsual(t *testing.T, u usual, client *cri.Client, name, root string, un
 		},
 	}))(t)
 	must.Run(t, a.Run)
-	must.Do(t, s.pods.Set())
+	must.Do(t, pods.Set())
 	return s
 }
 
@@ -212,7 +220,7 @@ func (s *usualAgent) comesTo(t *testing.T, versions []*v1.Pod, which string, wit
 		if log := pod.Annotations[logged]; log != "" {
 			want += "; " + log
 		}
-		must.Do(t, s.pods.Update(pod))
+		must.Do(t, s.run(pod))
 		got := ""
 		for deadline := time.Now().Add(within); got != want || !strings.Contains(s.said(pod.Name), says); time.Sleep(50 * time.Millisecond) {
 			if time.Now().After(deadline) {
@@ -221,7 +229,7 @@ func (s *usualAgent) comesTo(t *testing.T, versions []*v1.Pod, which string, wit
 			got = s.describe(pod)
 		}
 	}
-	s.pods.Delete(versions[0].UID)
+	s.stop(versions[0])
 }
 
 // said returns a pod's different events, and the runtime's problems.
@@ -238,7 +246,7 @@ func (s *usualAgent) said(pod string) string {
 
 func (s *usualAgent) describe(pod *v1.Pod) string {
 	s.mu.Lock()
-	status := s.statuses[pod.Name]
+	status := s.statuses[pod.Name+s.node]
 	s.mu.Unlock()
 	text := []string{strings.TrimSpace(string(status.Phase) + " " + status.Reason)}
 	for _, c := range slices.Concat(status.InitContainerStatuses, status.ContainerStatuses, status.EphemeralContainerStatuses) {
@@ -275,12 +283,12 @@ func state(c v1.ContainerStatus) string {
 func (s *usualAgent) logs(pod *v1.Pod) string {
 	var all []string
 	for _, c := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
-		files, _ := filepath.Glob(filepath.Join(s.root, "logs", fmt.Sprintf("%s_%s_%s", pod.Namespace, pod.Name, pod.UID), c.Name, "*.log"))
+		files, _ := filepath.Glob(filepath.Join(s.root, "logs", fmt.Sprintf("%s_%s_*", pod.Namespace, pod.Name+s.node), c.Name, "*.log"))
 		for _, name := range files {
 			b, _ := os.ReadFile(name) // it may be rotated or removed
 			for line := range strings.Lines(string(b)) {
 				if fields := strings.SplitN(strings.TrimSuffix(line, "\n"), " ", 4); len(fields) == 4 {
-					all = append(all, fields[3])
+					all = append(all, strings.ReplaceAll(fields[3], s.node, ""))
 				}
 			}
 		}

@@ -1,4 +1,4 @@
-// Package clients tests syncpod/server with the clients that it must serve: client-go's executors and its port forwarder,
+// Package clients tests syncpod/server with the clients that it must serve: client-go's executors and its port forwarder, kubectl,
 // metrics-server with its decoder and storage, the types into which other clients decode stats, and Prometheus' parser. It
 // also checks docs/monitoring as promtool does. It is a separate module, because the library depends on none of these.
 //

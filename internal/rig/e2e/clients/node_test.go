@@ -59,10 +59,11 @@ func (token) Authorize(context.Context, server.Attributes) (bool, string, error)
 // inMemory returns a node on critest.
 func inMemory(t *testing.T) *node {
 	t.Helper()
-	rt, conn := critest.Start(t, critest.Config{Programs: map[string]critest.Program{"httpd": httpd}})
+	dir := t.TempDir()
+	rt, conn := critest.Start(t, critest.Config{LogsRoot: filepath.Join(dir, "logs"), Programs: map[string]critest.Program{"httpd": httpd}})
 	client := cri.NewClient(conn)
 	transport := &http.Transport{DialContext: rt.DialStream, DisableKeepAlives: true}
-	return serve(t, client, server.Config{Client: client, StreamTransport: transport}, "registry.test/app:1", t.TempDir())
+	return serve(t, client, server.Config{Client: client, StreamTransport: transport}, "registry.test/app:1", dir)
 }
 
 // withSPDY returns a node on critest whose streams are served by k8s.io/cri-streaming, as in containerd and
