@@ -125,10 +125,7 @@ func TestUsualPods(t *testing.T) {
 			root := t.TempDir()
 			u := readUsual(t, filepath.Join(root, "host"), "")
 			synctest.Test(t, func(t *testing.T) {
-				rt, conn := critest.Start(t, critest.Config{
-					Dir: root, LogsRoot: filepath.Join(root, "logs"),
-					Images: usualImages(),
-				})
+				rt, conn := critest.Start(t, critest.Config{Dir: root, LogsRoot: filepath.Join(root, "logs"), Images: usualImages()})
 				s := startUsual(t, u, cri.NewClient(conn), "critest", root, true)
 				i := slices.IndexFunc(u.pods, func(v []*v1.Pod) bool { return v[0].Name == name })
 				s.problems = rt.Problems

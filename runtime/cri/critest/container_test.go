@@ -2,7 +2,9 @@ package critest
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -176,6 +178,27 @@ func TestNothingLeavesTheDirectory(t *testing.T) {
 		c.LogDirectory = "relative"
 		_, err = n.rt.RunPodSandbox(n.Context(), &runtimeapi.RunPodSandboxRequest{Config: c})
 		n.code(err, codes.InvalidArgument)
+	})
+}
+
+// Files below Config.Dir are those of its path now. A kubelet mounts its directory on itself after the start, and volumes below
+// that mount are not in the directory that was there before.
+func TestDirThatIsReplaced(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "root")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	onBubble(t, Config{Dir: dir}, func(n *node) {
+		n.ok(os.Rename(dir, dir+".old"))
+		n.ok(os.Mkdir(dir, 0o755))
+		n.ok(os.WriteFile(filepath.Join(dir, "f"), []byte("new"), 0o644))
+		if got, err := n.ReadFile(filepath.Join(dir, "f")); err != nil || string(got) != "new" {
+			n.Errorf("%q, %v, want %q", got, err, "new")
+		}
+		n.ok(os.RemoveAll(dir))
+		if _, err := n.ReadFile(filepath.Join(dir, "f")); !errors.Is(err, fs.ErrNotExist) {
+			n.Errorf("without the directory: %v, want %v", err, fs.ErrNotExist)
+		}
 	})
 }
 

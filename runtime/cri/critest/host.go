@@ -1,7 +1,6 @@
 package critest
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -15,43 +14,28 @@ import (
 // directories, and memory everywhere else.
 type host struct {
 	dir    string   // Config.Dir as an absolute path, if it is set
-	disk   []folder // dir and Config.LogsRoot
+	disk   []string // dir and Config.LogsRoot
 	memory *memfs.FS
-}
-
-// A folder is a machine directory. Its root keeps names and links inside it.
-type folder struct {
-	path string // absolute
-	root *os.Root
 }
 
 func openHost(cfg Config) (*host, error) {
 	h := &host{memory: memfs.NewNode()}
-	if err := h.openLogsRoot(cfg.LogsRoot); err != nil {
-		return nil, fmt.Errorf("critest: Config.LogsRoot: %w", err)
+	if cfg.LogsRoot != "" {
+		err := os.MkdirAll(cfg.LogsRoot, 0o755)
+		if err == nil {
+			_, err = h.open(cfg.LogsRoot)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("critest: Config.LogsRoot: %w", err)
+		}
 	}
-	if err := h.openDir(cfg.Dir); err != nil {
-		return nil, errors.Join(fmt.Errorf("critest: Config.Dir: %w", err), h.close())
+	if cfg.Dir != "" {
+		var err error
+		if h.dir, err = h.open(cfg.Dir); err != nil {
+			return nil, fmt.Errorf("critest: Config.Dir: %w", err)
+		}
 	}
 	return h, nil
-}
-
-func (h *host) openLogsRoot(path string) error {
-	if path == "" {
-		return nil
-	}
-	if err := os.MkdirAll(path, 0o755); err != nil {
-		return err
-	}
-	_, err := h.open(path)
-	return err
-}
-
-func (h *host) openDir(path string) (err error) {
-	if path != "" {
-		h.dir, err = h.open(path)
-	}
-	return err
 }
 
 // open adds a directory of the machine and returns its absolute path.
@@ -61,39 +45,53 @@ func (h *host) open(path string) (string, error) {
 		return "", err
 	}
 	root, err := os.OpenRoot(path)
-	if err == nil {
-		h.disk = append(h.disk, folder{path: path, root: root})
+	if err != nil {
+		return "", err
 	}
-	return path, err
+	h.disk = append(h.disk, path)
+	return path, root.Close()
 }
 
-func (h *host) close() error {
-	var errs []error
-	for _, f := range h.disk {
-		errs = append(errs, f.root.Close())
-	}
-	return errors.Join(errs...)
-}
-
-// real returns the folder that contains a name, and the name relative to it.
-func (h *host) real(name string) (root *os.Root, rel string, ok bool) {
-	for _, f := range h.disk {
-		rel, err := filepath.Rel(f.path, filepath.Clean(name))
+// real returns the directory of the machine that contains a name, and the name relative to it.
+func (h *host) real(name string) (dir, rel string, ok bool) {
+	for _, dir := range h.disk {
+		rel, err := filepath.Rel(dir, filepath.Clean(name))
 		if err == nil && filepath.IsLocal(rel) {
-			return f.root, rel, true
+			return dir, rel, true
 		}
 	}
-	return nil, "", false
+	return "", "", false
+}
+
+// at calls disk for a file of the machine, whose root keeps names and links inside it, and memory for any other. It opens the
+// root each time, because a kubelet mounts its directory on itself: an older root would not show what is mounted below.
+func at[T any](h *host, name string, disk func(root *os.Root, rel string) (T, error), memory func(name string) (T, error)) (T, error) {
+	dir, rel, ok := h.real(name)
+	if !ok {
+		return memory(name)
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		var none T
+		return none, err
+	}
+	defer root.Close() // it was only needed to open files
+	return disk(root, rel)
+}
+
+// change is at for functions that return only an error.
+func (h *host) change(name string, disk func(root *os.Root, rel string) error, memory func(name string) error) error {
+	_, err := at(h, name,
+		func(root *os.Root, rel string) (struct{}, error) { return struct{}{}, disk(root, rel) },
+		func(name string) (struct{}, error) { return struct{}{}, memory(name) })
+	return err
 }
 
 // source returns the directory of a mount whose host path is a link, as mount does. Its target must be below a directory
 // where files are real, too.
 func (h *host) source(name string) string {
-	root, rel, ok := h.real(name)
-	if !ok {
-		return name
-	}
-	if info, err := root.Lstat(rel); err != nil || info.Mode()&fs.ModeSymlink == 0 {
+	info, err := at(h, name, (*os.Root).Lstat, h.memory.Stat)
+	if err != nil || info.Mode()&fs.ModeSymlink == 0 {
 		return name
 	}
 	target, err := filepath.EvalSymlinks(name)
@@ -104,26 +102,21 @@ func (h *host) source(name string) string {
 }
 
 func (h *host) ReadFile(name string) ([]byte, error) {
-	if root, rel, ok := h.real(name); ok {
-		return root.ReadFile(rel)
-	}
-	return h.memory.ReadFile(name)
+	return at(h, name, (*os.Root).ReadFile, h.memory.ReadFile)
 }
 
 func (h *host) WriteFile(name string, data []byte, add bool) error {
-	root, rel, ok := h.real(name)
-	if !ok {
-		return h.memory.WriteFile(name, data, add)
-	}
-	f, err := root.OpenFile(rel, writeFlags(add), 0o644)
-	if err != nil {
+	return h.change(name, func(root *os.Root, rel string) error {
+		f, err := root.OpenFile(rel, writeFlags(add), 0o644)
+		if err != nil {
+			return err
+		}
+		_, err = f.Write(data)
+		if cerr := f.Close(); err == nil {
+			err = cerr
+		}
 		return err
-	}
-	_, err = f.Write(data)
-	if cerr := f.Close(); err == nil {
-		err = cerr
-	}
-	return err
+	}, func(name string) error { return h.memory.WriteFile(name, data, add) })
 }
 
 func writeFlags(add bool) int {
@@ -134,32 +127,20 @@ func writeFlags(add bool) int {
 }
 
 func (h *host) Stat(name string) (fs.FileInfo, error) {
-	if root, rel, ok := h.real(name); ok {
-		return root.Stat(rel)
-	}
-	return h.memory.Stat(name)
+	return at(h, name, (*os.Root).Stat, h.memory.Stat)
 }
 
 func (h *host) ReadDir(name string) ([]fs.DirEntry, error) {
-	if root, rel, ok := h.real(name); ok {
+	return at(h, name, func(root *os.Root, rel string) ([]fs.DirEntry, error) {
 		return fs.ReadDir(root.FS(), filepath.ToSlash(rel))
-	}
-	return h.memory.ReadDir(name)
+	}, h.memory.ReadDir)
 }
 
 func (h *host) Mkdir(name string) error {
-	if root, rel, ok := h.real(name); ok {
-		return root.Mkdir(rel, 0o755)
-	}
-	return h.memory.Mkdir(name)
+	return h.change(name, func(root *os.Root, rel string) error { return root.Mkdir(rel, 0o755) }, h.memory.Mkdir)
 }
 
-func (h *host) Remove(name string) error {
-	if root, rel, ok := h.real(name); ok {
-		return root.Remove(rel)
-	}
-	return h.memory.Remove(name)
-}
+func (h *host) Remove(name string) error { return h.change(name, (*os.Root).Remove, h.memory.Remove) }
 
 // mountpoint returns the directory of the machine that represents the file system of images:
 // Config.Dir, or else the root directory.
@@ -173,31 +154,28 @@ func (h *host) mountpoint() string {
 // openLog opens a log for appending, and creates it with its directories. No link leads out of dir,
 // its sandbox's log directory.
 func (h *host) openLog(dir, name string) (io.WriteCloser, error) {
-	root, rel, ok := h.real(dir)
-	if !ok {
-		name = filepath.Join(dir, name)
+	return at(h, dir, func(root *os.Root, rel string) (io.WriteCloser, error) {
+		if err := root.MkdirAll(rel, 0o755); err != nil {
+			return nil, err
+		}
+		logs, err := root.OpenRoot(rel)
+		if err != nil {
+			return nil, err
+		}
+		defer logs.Close() // it was only needed to open the log
+		if err := logs.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+			return nil, err
+		}
+		return logs.OpenFile(name, writeFlags(true), 0o640)
+	}, func(dir string) (io.WriteCloser, error) {
+		name := filepath.Join(dir, name)
 		return memoryFile{h.memory, name}, h.memory.WriteFile(name, nil, true)
-	}
-	if err := root.MkdirAll(rel, 0o755); err != nil {
-		return nil, err
-	}
-	logs, err := root.OpenRoot(rel)
-	if err != nil {
-		return nil, err
-	}
-	defer logs.Close() // it was only needed to open the log
-	if err := logs.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-		return nil, err
-	}
-	return logs.OpenFile(name, writeFlags(true), 0o640)
+	})
 }
 
 // makeDir creates a directory where files are real. Memory has no directories.
 func (h *host) makeDir(name string) error {
-	if root, rel, ok := h.real(name); ok {
-		return root.MkdirAll(rel, 0o700)
-	}
-	return nil
+	return h.change(name, func(root *os.Root, rel string) error { return root.MkdirAll(rel, 0o700) }, func(string) error { return nil })
 }
 
 // ReadFile reads a file of the node that a container or the runtime has written, on disk or in memory:

@@ -139,7 +139,7 @@ func (r *Runtime) Close() error {
 	for _, c := range r.allContainers() {
 		errs = append(errs, c.log.close())
 	}
-	return errors.Join(append(errs, r.host.close())...)
+	return errors.Join(errs...)
 }
 
 // newID returns IDs that look like a runtime's and are the same in every run. It must be called with mu
