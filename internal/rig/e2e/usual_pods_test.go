@@ -75,7 +75,7 @@ func readUsual(t *testing.T, hostDir, image string) usual {
 			u.secrets[s.Name] = s
 		default:
 			p := parsed[v1.Pod](t, doc)
-			p.Namespace, p.UID = "default", types.UID("usual-"+p.Name)
+			p.Namespace, p.UID = namespace, types.UID("usual-"+p.Name)
 			if n := len(u.pods); n > 0 && u.pods[n-1][0].Name == p.Name {
 				u.pods[n-1] = append(u.pods[n-1], p)
 			} else {

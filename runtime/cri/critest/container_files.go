@@ -59,7 +59,7 @@ func (s service) newFiles(c *container) (*files, error) {
 	return f, nil
 }
 
-// mountImage returns the files of an image that is mounted, and the directory in it. It must be called with mu held.
+// mountImage returns the files of an image that is mounted, and the directory in it. It adds the image's ID to the mount. It must be called with mu held.
 func (s service) mountImage(m *runtimeapi.Mount) (sh.Files, string, error) {
 	name := m.GetImage().GetImage()
 	if s.cfg.Like == Containerd16 { // which takes it for a mount of no directory
@@ -77,6 +77,7 @@ func (s service) mountImage(m *runtimeapi.Mount) (sh.Files, string, error) {
 	if info, err := own.Stat(dir); err != nil || !info.IsDir() {
 		return nil, "", status.Errorf(codes.Unknown, "ImageVolumeMountFailed: image %q has no directory %q", name, m.GetImageSubPath())
 	}
+	m.Image.ImageRef = image.ID // as the status reports it
 	return own, dir, nil
 }
 

@@ -42,6 +42,11 @@ func TestMountedImage(t *testing.T) {
 				return
 			}
 			n.ok(err)
+			st, err := n.inspect(id)
+			n.ok(err)
+			if ref := st.GetMounts()[0].GetImage().GetImageRef(); ref != "sha256:d" {
+				n.Errorf("the status has the reference %q of the mounted image", ref)
+			}
 			got, err := n.rt.ExecSync(n.Context(), &runtimeapi.ExecSyncRequest{
 				ContainerId: id, Cmd: script("echo $(ls /srv /srv/data); touch /srv/data/new || rm /srv/data/* || mkdir /srv/data/new && exit 9; touch /srv/new"),
 			})
