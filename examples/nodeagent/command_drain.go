@@ -12,7 +12,6 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/podsync/podsync/podworkers"
 	"github.com/podsync/podsync/runtime/foreign"
 	"github.com/podsync/podsync/syncpod/agent"
 )
@@ -72,7 +71,7 @@ func (d *drainer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (d *drainer) left() []string {
 	var names []string
 	for _, p := range d.agent.Pods() {
-		if name := p.Pod.Name; p.Phase < podworkers.Terminated {
+		if name := p.Pod.Name; !p.Phase.HasStopped() {
 			if p.Pod.Namespace != v1.NamespaceDefault {
 				name = p.Pod.Namespace + "/" + name
 			}

@@ -79,7 +79,7 @@ func (l *Loop) assemble() error {
 		Observed:         l.syncer.Observe, // a container may exit, and its record be lost, between two works
 		Changed:          func(uid types.UID, _ *runtime.PodStatus) { l.table.requestSync(uid) },
 		AvailableChanged: l.availableChanged, Unreadable: l.unreadable,
-		Busy: func(uid types.UID) bool { state := l.states.get(uid); return state.busy() },
+		Busy: func(uid types.UID) bool { state := l.states.get(uid); return state.busy(l.workers.State(uid).Phase) },
 	}
 	if l.watcher, err = pleg.New(watchConfig); err != nil {
 		return fmt.Errorf("loop: Config.Watch: %w", err)

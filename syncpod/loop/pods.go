@@ -46,7 +46,7 @@ func (l *Loop) Pods() []Pod {
 	}
 	for uid, wp := range l.table.pods {
 		state := l.states.get(uid)
-		p := Pod{Pod: wp.pod, Removed: wp.desired == nil, Phase: state.phase}
+		p := Pod{Pod: wp.pod, Removed: wp.desired == nil, Phase: l.workers.State(uid).Phase}
 		if state.status != nil {
 			p.Status = *state.status
 		}

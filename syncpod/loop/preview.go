@@ -64,10 +64,9 @@ func (l *Loop) Preview(name string, s source.Snapshot) Preview {
 		known[p.UID] = &knownPod{name: desiredName{p.Source, p.Namespace, p.Name}, status: l.table.lastStatus(p.UID)}
 	}
 	for uid, wp := range l.table.pods {
-		state := l.states.get(uid)
 		k := &knownPod{
 			name: desiredName{wp.source, wp.pod.Namespace, wp.pod.Name}, wanted: true, status: l.table.lastStatus(uid),
-			stopping: wp.desired == nil || state.phase == podworkers.Terminating, over: state.ends(),
+			stopping: wp.desired == nil || l.workers.State(uid).Phase == podworkers.Terminating, over: l.table.ended(uid),
 		}
 		if in, ok := l.syncer.NextInput(uid, k.status); ok {
 			k.input = in

@@ -19,7 +19,8 @@ import (
 // not run.
 func reconcilerOf(t testing.TB, pods int) *reconciler {
 	t.Helper()
-	workers, err := podworkers.New(podworkers.Config{Syncer: work{}, Observer: podworkers.NopObserver{}})
+	l := &Loop{config: Config{Finished: func(types.UID) {}}}
+	workers, err := podworkers.New(podworkers.Config{Syncer: work{}, Tracker: work{loop: l}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,6 +30,7 @@ func reconcilerOf(t testing.TB, pods int) *reconciler {
 	}
 	f := &feed{Source: source.NewPush()}
 	r := &reconciler{table: table, sources: &feeds{delivered: table.sourceDelivered, all: []*feed{f}}}
+	l.table, l.states, l.sources = table, table.states, r.sources
 	all := make([]*v1.Pod, pods)
 	for i := range all {
 		all[i] = &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: fmt.Sprint(i), UID: types.UID(fmt.Sprintf("%05d", i))}}
@@ -60,7 +62,7 @@ func TestAdmittedPods(t *testing.T) {
 	check("all")
 	r.table.admitted()[0] = nil
 	check("after a caller has changed its list")
-	r.table.states.update("00001", func(s *podState) { s.phase = podworkers.Terminated })
+	r.table.workers.SyncKnownPods(slices.Concat(want[:1], want[2:])) // without work, it has stopped
 	want = slices.Delete(want, 1, 2)
 	check("after one has stopped")
 	r.table.states.update("00003", func(s *podState) { s.status = &v1.PodStatus{Phase: v1.PodFailed} })

@@ -19,14 +19,15 @@ import (
 	"github.com/podsync/podsync/syncpod/store"
 )
 
-// podStates holds each pod's state in addition to its definition: its reported status, and the
-// work's progress on it. A pod that the workers do not know has a state if an earlier agent has
+// podStates holds each pod's state in addition to its definition, and to its phase, which the workers
+// have: its reported status, and the work's progress on it. A pod that the workers do not know has a state if an earlier agent has
 // left records for it. The workers report changes also while podTable.mu is held, so it has its
 // own lock, which is held only briefly and never across a call.
 type podStates struct {
 	mu   sync.Mutex
 	pods map[types.UID]*podState
-	// ends is the number of times that a pod has ended or started anew.
+	// ends is the number of changes after which another set of pods runs: a pod has stopped, or its reported phase has become
+	// terminal.
 	ends uint64
 }
 
@@ -41,7 +42,6 @@ type podState struct {
 	// drained means that the pod stops because the agent ends: its end is not stored.
 	drained bool
 
-	phase podworkers.Phase
 	// calls is the number of calls in flight. worked is new in each life of the pod, and is set by the first
 	// call. It stays valid for its readers after the workers have forgotten the pod.
 	calls  int
@@ -93,8 +93,8 @@ func (s *podStates) update(uid types.UID, change func(*podState)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	state := s.of(uid)
-	before := state.ends()
-	if change(state); state.ends() != before {
+	before := state.over()
+	if change(state); state.over() != before {
 		s.ends++
 	}
 }
@@ -112,6 +112,13 @@ func (s *podStates) delete(uid types.UID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.pods, uid)
+	s.ends++
+}
+
+// ended notes that a pod has stopped.
+func (s *podStates) ended() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.ends++
 }
 
@@ -142,15 +149,12 @@ func (s *podStates) uids() []types.UID {
 // over reports whether the pod's last reported phase is terminal.
 func (s *podState) over() bool { return s.status != nil && runtime.IsTerminal(s.status.Phase) }
 
-// ends reports whether nothing of the pod runs any more, or will run.
-func (s *podState) ends() bool { return s.over() || s.phase.HasStopped() }
-
-// busy reports whether the pod is in transition from one state to another.
-func (s *podState) busy() bool {
+// busy reports whether a pod with that phase is in transition from one state to another.
+func (s *podState) busy(phase podworkers.Phase) bool {
 	switch {
-	case s.calls > 0 || s.err != nil || s.phase == podworkers.Terminating:
+	case s.calls > 0 || s.err != nil || phase == podworkers.Terminating:
 		return true
-	case s.phase == podworkers.Syncing:
+	case phase == podworkers.Syncing:
 		return s.status == nil || s.status.Phase == v1.PodPending
 	}
 	return false

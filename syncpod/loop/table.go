@@ -70,6 +70,12 @@ func (t *podTable) lastStatus(uid types.UID) *runtime.PodStatus {
 	return status
 }
 
+// ended reports whether nothing of a pod runs any more, or will run.
+func (t *podTable) ended(uid types.UID) bool {
+	state := t.states.get(uid)
+	return state.over() || t.workers.State(uid).Phase.HasStopped()
+}
+
 // update passes a pod update to the workers. It requires mu to be held.
 func (t *podTable) update(wp *workerPod, u podworkers.Update) {
 	u.Pod = wp.pod
@@ -108,7 +114,7 @@ func (t *podTable) requestSync(uid types.UID) {
 	if wp == nil && t.versionsWait {
 		t.reconcile.raise()
 	}
-	if wp == nil || t.states.get(uid).phase.HasStopped() {
+	if wp == nil || t.workers.State(uid).Phase.HasStopped() {
 		t.housekeeping.raise()
 		return
 	}
@@ -273,7 +279,7 @@ func (t *podTable) admitted() []*v1.Pod {
 	if ends := t.states.endsNow(); !t.activePods.known || t.activePods.ends != ends {
 		t.activePods = admittedPods{known: true, ends: ends}
 		for _, uid := range t.uids() {
-			if state := t.states.get(uid); !state.ends() {
+			if !t.ended(uid) {
 				t.activePods.pods = append(t.activePods.pods, t.pods[uid].pod)
 			}
 		}
@@ -283,7 +289,7 @@ func (t *podTable) admitted() []*v1.Pod {
 
 // admit adds a pod that was admitted. It must be called with mu held.
 func (t *podTable) admit(pod *v1.Pod) {
-	if state := t.states.get(pod.UID); !t.activePods.known || state.ends() {
+	if !t.activePods.known || t.ended(pod.UID) {
 		return
 	}
 	at, _ := slices.BinarySearchFunc(t.activePods.pods, pod, func(a, b *v1.Pod) int { return strings.Compare(string(a.UID), string(b.UID)) })

@@ -47,7 +47,7 @@ func (l *Loop) newWork() (work, error) {
 // PodAdded begins a life of a pod.
 func (j work) PodAdded(uid types.UID) {
 	j.loop.states.update(uid, func(s *podState) {
-		s.phase, s.worked, s.inspectedAt = podworkers.Syncing, new(atomic.Bool), time.Time{}
+		s.worked, s.inspectedAt = new(atomic.Bool), time.Time{}
 	})
 }
 
@@ -199,13 +199,13 @@ func (j work) WorkEnded(w podworkers.Work, err error) {
 	j.loop.watcher.Release(w.UID, acted)
 }
 
-// PhaseChanged makes housekeeping remove finished pods immediately. Two phases of a short life may be reported in
-// either order, so the later phase counts; the next life begins with PodAdded.
-func (j work) PhaseChanged(uid types.UID, _, to podworkers.Phase) {
+// PhaseChanged makes housekeeping remove finished pods immediately.
+func (j work) PhaseChanged(uid types.UID, from, to podworkers.Phase) {
 	l := j.loop
-	if to != podworkers.Forgotten {
-		l.states.update(uid, func(s *podState) { s.phase = max(s.phase, to) })
-	} else if l.sources.wants(uid) {
+	if to.HasStopped() && !from.HasStopped() {
+		l.states.ended()
+	}
+	if to == podworkers.Forgotten && l.sources.wants(uid) {
 		l.table.reconcile.raise() // a new pod with the UID has waited
 	}
 	if to == podworkers.Finished || to == podworkers.Forgotten {
