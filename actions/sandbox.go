@@ -85,43 +85,41 @@ func (d *decision) nothingThere() bool {
 	return d.Status == nil || len(d.Status.Sandboxes) == 0 && len(d.Status.Containers) == 0
 }
 
-// ranItsOnce reports whether a pod with restart policy Never has already run. A kubelet counts a container that
-// was never started as run, and such a pod waits forever. If the status is complete, the pod has run when a regular
-// container has run or an init container has failed, even if the runtime has no sandbox for the pod
-// any more (kubernetes #51142). Otherwise any container that has run in a sandbox counts, including
-// init containers and sidecars, as in a kubelet. A deleted pod never starts over.
+// HasRunOnce reports whether a pod with restart policy Never has run, so that it never starts over: an instance of a regular
+// container has run, or an init container has failed.
+func HasRunOnce(pod *v1.Pod, status *runtime.PodStatus) bool {
+	if pod == nil || pod.Spec.RestartPolicy != v1.RestartPolicyNever || status == nil {
+		return false
+	}
+	for i := range status.Containers {
+		if ref, found := FindContainer(pod, status.Containers[i].Name); found && ref.Kind == RegularContainer && status.Containers[i].HasRun() {
+			return true
+		}
+	}
+	for i := range pod.Spec.InitContainers {
+		c := status.Latest(pod.Spec.InitContainers[i].Name)
+		if c != nil && c.State == runtime.ContainerExited && c.ExitCode != 0 && !runtime.IsSidecar(&pod.Spec.InitContainers[i]) {
+			return true
+		}
+	}
+	return false
+}
+
+// ranItsOnce reports whether a pod with restart policy Never has already run, even if the runtime has no sandbox for the pod any
+// more (kubernetes #51142). A kubelet counts a container that was never started as run, and such a pod waits forever. If the
+// status is not complete, any container that has run in a sandbox counts, including init containers and sidecars, as in a
+// kubelet. A deleted pod never starts over.
 func (d *decision) ranItsOnce() bool {
 	switch {
 	case d.Pod.Spec.RestartPolicy != v1.RestartPolicyNever:
 		return false
-	case d.StatusComplete && (d.hasBegun() || d.hasFailedInit()):
+	case d.StatusComplete && HasRunOnce(d.Pod, d.Status):
 		return true
 	case d.plan.Sandbox.Reason == SandboxMissing, d.StatusComplete && d.Pod.DeletionTimestamp == nil:
 		return false
 	}
 	for i := range d.Status.Containers {
 		if d.Status.Containers[i].HasRun() {
-			return true
-		}
-	}
-	return false
-}
-
-// hasBegun reports whether a regular container has run in any sandbox.
-func (d *decision) hasBegun() bool {
-	for i := range d.Pod.Spec.Containers {
-		if d.current(regularRef(d.Pod, i)).HasRun() {
-			return true
-		}
-	}
-	return false
-}
-
-// hasFailedInit reports whether an init container has failed, which fails the pod.
-func (d *decision) hasFailedInit() bool {
-	for i := range d.Pod.Spec.InitContainers {
-		c := d.current(initRef(d.Pod, i))
-		if c != nil && c.State == runtime.ContainerExited && c.ExitCode != 0 && !runtime.IsSidecar(&d.Pod.Spec.InitContainers[i]) {
 			return true
 		}
 	}

@@ -75,7 +75,7 @@ func (s *Set) State(uid types.UID) PodState {
 		Known: true, Phase: p.phase, Removal: p.removal, abandoned: len(p.abandoned),
 		waitsFor:   s.statics.before(p.fullName, p.uid, s.mayStart),
 		Terminated: p.hasStopped(), MayHaveRunningContainers: !p.hasStopped(), RuntimeShouldBeRemoved: p.hasStopped(),
-		ShouldBeFinished: p.isFinished(), TerminationRequested: p.phase >= Terminating, ContainersShouldBeTerminating: p.stopping,
+		ShouldBeFinished: p.isFinished(), TerminationRequested: p.phase != Syncing, ContainersShouldBeTerminating: p.stopping,
 		ContentShouldBeRemoved: p.evicted || p.deleted && p.hasStopped(),
 	}
 }

@@ -5,6 +5,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/podsync/podsync/runtime"
+	"github.com/podsync/podsync/syncpod/volume"
 )
 
 // A collector exports the counters, and computes the gauges when it is scraped.
@@ -90,25 +91,20 @@ func (c *collector) volumes() map[string]int {
 			continue
 		}
 		for i := range p.Pod.Spec.Volumes {
-			count[plugin(&p.Pod.Spec.Volumes[i].VolumeSource)]++
+			count[plugin(&p.Pod.Spec.Volumes[i])]++
 		}
 	}
 	return count
 }
 
 // plugin returns the kubelet's name of the volume's plugin.
-func plugin(s *v1.VolumeSource) string {
-	plugins := []struct {
-		name string
-		is   bool
-	}{
-		{"empty-dir", s.EmptyDir != nil}, {"host-path", s.HostPath != nil}, {"configmap", s.ConfigMap != nil}, {"secret", s.Secret != nil},
-		{"downward-api", s.DownwardAPI != nil}, {"projected", s.Projected != nil}, {"image", s.Image != nil}, {"csi", s.CSI != nil},
+func plugin(vol *v1.Volume) string {
+	name := volume.KindOf(vol).Plugin()
+	switch {
+	case vol.CSI != nil:
+		name = "csi"
+	case name == "":
+		return "other"
 	}
-	for _, p := range plugins {
-		if p.is {
-			return "kubernetes.io/" + p.name
-		}
-	}
-	return "other"
+	return "kubernetes.io/" + name
 }

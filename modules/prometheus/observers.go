@@ -28,7 +28,7 @@ func (o podObserver) VolumeSetUp(pod *v1.Pod, volume *v1.Volume, took time.Durat
 	if err != nil {
 		status = "fail-unknown"
 	}
-	o.metrics.storage.WithLabelValues("false", "volume_mount", status, plugin(&volume.VolumeSource)).Observe(took.Seconds())
+	o.metrics.storage.WithLabelValues("false", "volume_mount", status, plugin(volume)).Observe(took.Seconds())
 }
 
 type workObserver struct {

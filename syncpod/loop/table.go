@@ -18,6 +18,7 @@ import (
 	"github.com/podsync/podsync/syncpod"
 	"github.com/podsync/podsync/syncpod/podref"
 	apistatus "github.com/podsync/podsync/syncpod/status"
+	"github.com/podsync/podsync/syncpod/volume"
 )
 
 // podTable holds the pods that the workers have. All changes to the sources reach the workers through it.
@@ -141,7 +142,7 @@ func (t *podTable) syncConfigUsers() {
 
 func mountsConfigs(pod *v1.Pod) bool {
 	for i := range pod.Spec.Volumes {
-		if vol := &pod.Spec.Volumes[i]; vol.ConfigMap != nil || vol.Secret != nil || vol.Projected != nil {
+		if volume.KindOf(&pod.Spec.Volumes[i]).OfObjects() {
 			return true
 		}
 	}

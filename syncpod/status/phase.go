@@ -187,23 +187,9 @@ func (v *view) isCreated(name string) bool {
 func (v *view) gone() bool { return (v.Terminal || v.Ended) && !v.comesBack() }
 
 // comesBack reports whether the pod runs again after it was stopped: a restarted agent runs a
-// static pod that was not deleted, unless the pod has restart policy Never and has finished.
+// static pod that was not deleted, unless the pod may run only once and has run.
 func (v *view) comesBack() bool {
-	return runtime.IsStatic(v.Pod) && v.Pod.DeletionTimestamp == nil && !v.hadItsRun()
-}
-
-// hadItsRun reports whether a pod with restart policy Never has run a regular container. It uses
-// the reported instances: a running one takes precedence over a newer one.
-func (v *view) hadItsRun() bool {
-	if v.Pod.Spec.RestartPolicy != v1.RestartPolicyNever {
-		return false
-	}
-	for i := range v.Pod.Spec.Containers {
-		if currentOf(v.Status, v.Pod.Spec.Containers[i].Name).HasRun() {
-			return true
-		}
-	}
-	return false
+	return runtime.IsStatic(v.Pod) && v.Pod.DeletionTimestamp == nil && !actions.HasRunOnce(v.Pod, v.Status)
 }
 
 // isYetToRun reports whether an exit was reported for a container that has never run, because its pod

@@ -208,6 +208,7 @@ func TestT1_StaticPodThatHadItsRunEnds(t *testing.T) {
 	}{
 		"one has run":       {node(exited("app", "a0", 0, 0)), v1.PodFailed},
 		"one was created":   {node(created("app", "a0", 0)), v1.PodPending},
+		"and again":         {node(created("app", "a1", 1), exited("app", "a0", 0, 1)), v1.PodFailed},
 		"nothing was there": {node(), v1.PodPending},
 	} {
 		in := apistatus.Input{Pod: pod(v1.RestartPolicyNever, "app", "other"), Status: tc.status, Terminal: true, Ended: true}

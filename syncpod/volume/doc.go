@@ -3,7 +3,7 @@
 // volumes and containers.
 //
 // The agent sets up the other volumes itself: emptyDir, hostPath, configMap, secret, downwardAPI and projected.
-// [Directory] names the directory of such a volume as a kubelet does: volumes/<directory of the kind>/<name> below the
+// [Kind.Directory] names the directory of such a volume as a kubelet does: volumes/<directory of the kind>/<name> below the
 // pod's directory. [TokenLifetime] and [TokenRenewal] compute how long a token for a service account is valid, and when
 // it is renewed.
 package volume

@@ -77,36 +77,75 @@ func (e *Error) Error() string {
 // Unwrap returns Err.
 func (e *Error) Unwrap() error { return e.Err }
 
-// The directories of the kinds of volumes that the agent makes.
+// A Kind is a kind of volumes.
+type Kind uint8
+
 const (
-	DirEmptyDir    = "kubernetes.io~empty-dir"
-	DirConfigMap   = "kubernetes.io~configmap"
-	DirSecret      = "kubernetes.io~secret"
-	DirDownwardAPI = "kubernetes.io~downward-api"
-	DirProjected   = "kubernetes.io~projected"
+	// KindOther is the kind of volumes that need a [Plugin], such as claims.
+	KindOther Kind = iota
+	// KindHostPath is a path of the node.
+	KindHostPath
+	// KindImage is an image that the runtime mounts.
+	KindImage
+	// KindEmptyDir is a directory of the pod.
+	KindEmptyDir
+	// KindConfigMap has the keys of a ConfigMap as files. The agent writes all files of this kind and of the next ones.
+	KindConfigMap
+	// KindSecret has the keys of a Secret.
+	KindSecret
+	// KindDownwardAPI has fields of the pod.
+	KindDownwardAPI
+	// KindProjected joins several of them, and tokens.
+	KindProjected
 )
 
-// Directories returns the directories of all kinds.
-func Directories() []string {
-	return []string{DirEmptyDir, DirConfigMap, DirSecret, DirDownwardAPI, DirProjected}
-}
-
-// Directory returns the directory of the volume's kind, or "" for nil and for a kind that the agent does not make.
-func Directory(vol *v1.Volume) string {
+// KindOf returns the kind of a volume, KindOther for nil.
+func KindOf(vol *v1.Volume) Kind {
 	switch {
 	case vol == nil:
+	case vol.HostPath != nil:
+		return KindHostPath
+	case vol.Image != nil:
+		return KindImage
 	case vol.EmptyDir != nil:
-		return DirEmptyDir
+		return KindEmptyDir
 	case vol.ConfigMap != nil:
-		return DirConfigMap
+		return KindConfigMap
 	case vol.Secret != nil:
-		return DirSecret
+		return KindSecret
 	case vol.DownwardAPI != nil:
-		return DirDownwardAPI
+		return KindDownwardAPI
 	case vol.Projected != nil:
-		return DirProjected
+		return KindProjected
 	}
-	return ""
+	return KindOther
+}
+
+// OfFiles reports whether the agent writes all files of such a volume.
+func (k Kind) OfFiles() bool { return k >= KindConfigMap }
+
+// OfObjects reports whether its files may come from ConfigMaps or Secrets.
+func (k Kind) OfObjects() bool { return k == KindConfigMap || k == KindSecret || k == KindProjected }
+
+// Plugin returns a kubelet's name of the plugin for the kind without its domain, such as empty-dir. It is "" for KindOther.
+func (k Kind) Plugin() string {
+	return [...]string{"", "host-path", "image", "empty-dir", "configmap", "secret", "downward-api", "projected"}[min(k, KindProjected)]
+}
+
+// Directory returns the directory below "volumes" for volumes of a kind, "" for a kind that the agent does not make.
+func (k Kind) Directory() string {
+	if k < KindEmptyDir {
+		return ""
+	}
+	return "kubernetes.io~" + k.Plugin()
+}
+
+// Directories returns the directories of all kinds.
+func Directories() (all []string) {
+	for k := KindEmptyDir; k <= KindProjected; k++ {
+		all = append(all, k.Directory())
+	}
+	return all
 }
 
 // Projections provides the sources of projected volumes that need the certificates API: ClusterTrustBundles and

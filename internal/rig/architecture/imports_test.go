@@ -103,7 +103,7 @@ var rooms = []room{
 		"a source works without the code that keeps its pods running"},
 	{"syncpod/credentialprovider", []string{"runtime/hostfs", "runtime/image/keyring", "syncpod/source", "syncpod/volume"},
 		"credentials are pull secrets; another package pulls"},
-	{"syncpod/loop", []string{"actions", "internal/order", "podworkers", "runtime", "runtime/cri", "runtime/foreign", "runtime/foreign/lines", "runtime/pleg", "runtime/reader", "sandbox/run", "syncpod", "syncpod/podref", "syncpod/podspec", "syncpod/shutdown", "syncpod/source", "syncpod/status", "syncpod/store", "syncpod/worker"},
+	{"syncpod/loop", []string{"actions", "internal/order", "podworkers", "runtime", "runtime/cri", "runtime/foreign", "runtime/foreign/lines", "runtime/pleg", "runtime/reader", "sandbox/run", "syncpod", "syncpod/podref", "syncpod/podspec", "syncpod/shutdown", "syncpod/source", "syncpod/status", "syncpod/store", "syncpod/volume", "syncpod/worker"},
 		"it keeps pods running; other parts of an agent use it through an interface; it never imports a fake runtime"},
 	{"syncpod/agent", []string{"actions", "podworkers", "runtime", "runtime/cri", "runtime/foreign/lines", "runtime/gc", "runtime/image", "runtime/logs", "runtime/logs/rotate", "runtime/pleg", "runtime/stats", "sandbox", "syncpod", "syncpod/eviction", "syncpod/eviction/manager", "syncpod/loop", "syncpod/oom", "syncpod/podref", "syncpod/probe", "syncpod/source", "syncpod/store", "syncpod/userns"},
 		"it is the top: it adds the parts of a kubelet to a loop, and never imports a fake runtime"},

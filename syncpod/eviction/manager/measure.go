@@ -326,7 +326,7 @@ func directoryOf(v *v1.Volume) string {
 	if !eviction.OnDisk(v) {
 		return ""
 	}
-	return volume.Directory(v)
+	return volume.KindOf(v).Directory()
 }
 
 // errTooMany means that a tree was not counted completely.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/podsync/podsync/runtime/hostfs"
 	"github.com/podsync/podsync/syncpod/container/env"
+	"github.com/podsync/podsync/syncpod/volume"
 )
 
 // file is a file in a volume. It may hold a secret: it is never printed.
@@ -52,16 +53,16 @@ type content struct {
 // add adds all files in a volume.
 func (c *content) add(ctx context.Context, vol *v1.Volume) error {
 	c.files, c.dirs = map[string]file{}, map[string]string{}
-	switch {
-	case vol.ConfigMap != nil:
+	switch volume.KindOf(vol) {
+	case volume.KindConfigMap:
 		s := vol.ConfigMap
 		return c.configMap(ctx, s.Name, picked{s.Items, modeOr(s.DefaultMode, v1.ConfigMapVolumeSourceDefaultMode), s.Optional})
-	case vol.Secret != nil:
+	case volume.KindSecret:
 		s := vol.Secret
 		return c.secretOf(ctx, s.SecretName, picked{s.Items, modeOr(s.DefaultMode, v1.SecretVolumeSourceDefaultMode), s.Optional})
-	case vol.DownwardAPI != nil:
+	case volume.KindDownwardAPI:
 		return c.downwardAPI(vol.DownwardAPI.Items, modeOr(vol.DownwardAPI.DefaultMode, v1.DownwardAPIVolumeSourceDefaultMode))
-	case vol.Projected != nil:
+	case volume.KindProjected:
 		return c.projected(ctx, vol)
 	}
 	return errors.New("it is not made of files")

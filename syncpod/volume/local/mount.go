@@ -15,6 +15,7 @@ import (
 	"github.com/podsync/podsync/runtime/hostfs"
 	"github.com/podsync/podsync/syncpod/container"
 	"github.com/podsync/podsync/syncpod/container/env"
+	volumedir "github.com/podsync/podsync/syncpod/volume"
 )
 
 // Mounts returns a container's mounts, in its spec's order, for the volumes
@@ -52,7 +53,7 @@ func (v *Volumes) mount(req container.MountRequest, index int, dir string, kept 
 	if vol == nil {
 		return nil, errNoVolume
 	}
-	if vol.Image != nil {
+	if volumedir.KindOf(vol) == volumedir.KindImage {
 		return v.imageMount(req, ask)
 	}
 	at, err := v.locate(req.Pod, vol, dir)
@@ -131,7 +132,7 @@ func (v *Volumes) hostPathOf(req container.MountRequest, index int, dir, volume 
 	if err != nil || below == "" {
 		return volume, err
 	}
-	path, err := v.subPath(volume, below, pinPath{dir, ask.Name, req.Container.Name, index, isOfFiles(vol)}, kept)
+	path, err := v.subPath(volume, below, pinPath{dir, ask.Name, req.Container.Name, index, volumedir.KindOf(vol).OfFiles()}, kept)
 	switch {
 	case err == nil:
 		return path, nil

@@ -25,7 +25,7 @@ var errNoProvider = errors.New("there is no provider of volumes of this kind")
 
 // provides reports whether the plugin provides a volume.
 func (v *Volumes) provides(vol *v1.Volume) bool {
-	return v.config.Plugin != nil && vol.HostPath == nil && vol.Image == nil && volume.Directory(vol) == "" && v.config.Plugin.Provides(vol)
+	return v.config.Plugin != nil && volume.KindOf(vol) == volume.KindOther && v.config.Plugin.Provides(vol)
 }
 
 // setUpByPlugin makes the plugin mount all its volumes concurrently, because each may wait for a driver. Those that are
@@ -61,14 +61,14 @@ var errNotSetUp = errors.New("it has not been set up")
 // checkSetUp returns an error if an agent's volume is incomplete: its files are not published, or were in memory and are lost,
 // or the node's path has another type.
 func checkSetUp(vol *v1.Volume, place string) error {
-	switch {
-	case vol.HostPath != nil:
+	switch kind := volume.KindOf(vol); {
+	case kind == volume.KindHostPath:
 		return checkHostPath(vol.HostPath)
-	case isOfFiles(vol):
+	case kind.OfFiles():
 		if _, err := os.Readlink(filepath.Join(place, dataLink)); err != nil {
 			return fmt.Errorf("%w: %w", errNotSetUp, err)
 		}
-	case vol.EmptyDir != nil && vol.EmptyDir.Medium != v1.StorageMediumDefault:
+	case kind == volume.KindEmptyDir && vol.EmptyDir.Medium != v1.StorageMediumDefault:
 		if there, err := mounts.At(place); err != nil || !there {
 			return errors.Join(errNotSetUp, err)
 		}
@@ -96,8 +96,8 @@ func (v *Volumes) locate(pod *v1.Pod, vol *v1.Volume, dir string) (volume.Locati
 	if err := checkSetUp(vol, place); err != nil {
 		return volume.Location{}, err
 	}
-	// A container must not change files that other components write.
-	return volume.Location{Path: place, ReadOnly: vol.HostPath == nil && vol.EmptyDir == nil, SELinuxRelabel: vol.HostPath == nil}, nil
+	kind := volume.KindOf(vol) // a container must not change files that other components write
+	return volume.Location{Path: place, ReadOnly: kind.OfFiles(), SELinuxRelabel: kind != volume.KindHostPath}, nil
 }
 
 // device returns a container's block device. Only a volume.Plugin provides them.

@@ -38,7 +38,7 @@ func (v *Volumes) Refresh(ctx context.Context, pod *v1.Pod, dir string) (next ti
 	}
 	left := newRoom()
 	err = eachMounted(pod, func(vol *v1.Volume) error {
-		if !isOfFiles(vol) {
+		if !volume.KindOf(vol).OfFiles() {
 			return nil
 		}
 		others--
@@ -103,7 +103,7 @@ func countFileVolumes(pod *v1.Pod) (n int) {
 	var used map[string]bool
 	for i := range pod.Spec.Volumes {
 		vol := &pod.Spec.Volumes[i]
-		if !isOfFiles(vol) {
+		if !volume.KindOf(vol).OfFiles() {
 			continue
 		}
 		if used == nil {
@@ -114,12 +114,6 @@ func countFileVolumes(pod *v1.Pod) (n int) {
 		}
 	}
 	return n
-}
-
-// isOfFiles reports whether the volume has only files that this package writes.
-func isOfFiles(vol *v1.Volume) bool {
-	dir := volume.Directory(vol)
-	return dir != "" && dir != volume.DirEmptyDir
 }
 
 // sooner returns the earlier time; zero means never.

@@ -26,8 +26,8 @@ func (v *Volumes) TearDown(ctx context.Context, uid types.UID, dir string) error
 		return err
 	}
 	errs := []error{unmountEach(dir, []string{subPathsDir, anyName, anyName, anyName}, unmountPin)}
-	for _, plugin := range []string{volume.DirEmptyDir, volume.DirSecret, volume.DirProjected} {
-		errs = append(errs, unmountEach(dir, []string{"volumes", plugin, anyName}, mounts.Detach)) // if it is in memory
+	for _, kind := range []volume.Kind{volume.KindEmptyDir, volume.KindSecret, volume.KindProjected} {
+		errs = append(errs, unmountEach(dir, []string{"volumes", kind.Directory(), anyName}, mounts.Detach)) // if it is in memory
 	}
 	if err := errors.Join(errs...); err != nil {
 		return err // a subPath that is still mounted uses its volume

@@ -78,7 +78,7 @@ func (v *Volumes) SetUp(ctx context.Context, pod *v1.Pod, dir string) error {
 		if !v.provides(vol) {
 			began = time.Now()
 		}
-		if isOfFiles(vol) {
+		if volumedir.KindOf(vol).OfFiles() {
 			others--
 			if v.isSetUp(pod, vol, dir) {
 				share, cancel := withShare(short, others)
@@ -139,12 +139,13 @@ func mounted(pod *v1.Pod) map[string]bool {
 
 // setUp sets up one volume. byPlugin waits for a volume that the plugin mounts.
 func (v *Volumes) setUp(ctx context.Context, pod *v1.Pod, vol *v1.Volume, dir string, left *room, byPlugin func(*v1.Volume) error) error {
+	kind := volumedir.KindOf(vol)
 	switch {
 	case v.provides(vol):
 		return byPlugin(vol)
-	case vol.HostPath != nil:
+	case kind == volumedir.KindHostPath:
 		return checkHostPath(vol.HostPath)
-	case vol.Image != nil:
+	case kind == volumedir.KindImage:
 		return nil // the runtime mounts it
 	}
 	path, err := pathOf(vol, dir)
@@ -154,7 +155,7 @@ func (v *Volumes) setUp(ctx context.Context, pod *v1.Pod, vol *v1.Volume, dir st
 	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
 		return err
 	}
-	if vol.EmptyDir != nil {
+	if kind == volumedir.KindEmptyDir {
 		return v.emptyDir(vol.EmptyDir, path, pod)
 	}
 	_, err = v.update(ctx, pod, vol, dir, left)
@@ -163,17 +164,17 @@ func (v *Volumes) setUp(ctx context.Context, pod *v1.Pod, vol *v1.Volume, dir st
 
 // pathOf returns the path on the node for a volume that Volumes creates.
 func pathOf(vol *v1.Volume, dir string) (string, error) {
-	if vol.HostPath != nil {
+	kind := volumedir.KindOf(vol)
+	switch {
+	case kind == volumedir.KindHostPath:
 		return filepath.FromSlash(vol.HostPath.Path), nil
-	}
-	plugin := volumedir.Directory(vol)
-	if plugin == "" {
+	case kind.Directory() == "":
 		return "", errNoProvider
 	}
 	if err := hostfs.Element("volume name", vol.Name); err != nil {
 		return "", err
 	}
-	return filepath.Join(dir, "volumes", plugin, vol.Name), nil
+	return filepath.Join(dir, "volumes", kind.Directory(), vol.Name), nil
 }
 
 // kind returns the API field's name that determines a volume's kind.
