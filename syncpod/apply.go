@@ -90,7 +90,7 @@ func (s *Syncer) killWholePod(ctx context.Context, d *decision) *StepError {
 // stopAll stops all containers and sandboxes of the pod, within its grace period.
 func (s *Syncer) stopAll(ctx context.Context, d *decision) *StepError {
 	s.log(d.pod).Info("stopping pod", "reason", d.plan.KillReason.String())
-	deadline := d.memory.killBy(memory.AllOfPod, lifecycle.PodGrace(d.pod, nil))
+	deadline := d.memory.killBy(memory.AllOfPod, lifecycle.PodGrace(d.pod))
 	err := s.stopper.KillPod(ctx, lifecycle.Pod{Spec: d.pod, Status: d.status, Memory: d.memory, Deadline: deadline})
 	err = d.memory.secrets.redactErrorOfPod(err, d.pod)
 	if err != nil {

@@ -157,7 +157,7 @@ func TestAnotherAgentsPodIsNotTouchedThroughAClient(t *testing.T) {
 		mine := n.current("app").ID.ID
 		other, err := syncpod.New(syncpod.Config{Client: n.Client, RuntimeName: "critest", Owner: cri.Owner{Name: "other"}})
 		must(t, err)
-		must(t, other.SyncTerminatingPod(t.Context(), syncpod.Termination{Pod: testPod(), GraceSeconds: new(int64)}))
+		must(t, other.SyncTerminatingPod(t.Context(), syncpod.Termination{Pod: testPod(), Deadline: time.Now()}))
 		if n.peek(mine).String() != "CONTAINER_RUNNING" || n.readySandboxes() != 1 {
 			t.Errorf("the other agent's pod was stopped\n%v", n.Journal())
 		}

@@ -42,7 +42,11 @@ func grace(seconds int64) *int64 { return &seconds }
 func (n *node) end(pod *v1.Pod, g *int64) time.Duration {
 	n.Helper()
 	began := time.Now()
-	if err := n.SyncTerminatingPod(n.Context(), syncpod.Termination{Pod: pod, GraceSeconds: g}); err != nil {
+	t := syncpod.Termination{Pod: pod}
+	if g != nil {
+		t.Deadline = began.Add(time.Duration(*g) * time.Second)
+	}
+	if err := n.SyncTerminatingPod(n.Context(), t); err != nil {
 		n.Fatalf("SyncTerminatingPod: %v\n%v", err, n.Journal())
 	}
 	return time.Since(began)

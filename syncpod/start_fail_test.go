@@ -238,7 +238,7 @@ func TestEventOfAHandlerInPlainHTTP(t *testing.T) {
 			if err != nil {
 				return
 			}
-			must(t, n.SyncTerminatingPod(t.Context(), syncpod.Termination{Pod: pod, GraceSeconds: new(int64(5))}))
+			must(t, n.SyncTerminatingPod(t.Context(), syncpod.Termination{Pod: pod, Deadline: time.Now().Add(5 * time.Second)}))
 			if got := n.events.count(want); got != 2 {
 				t.Errorf("%d events after the preStop handler, want 2: %q", got, n.events.all)
 			}

@@ -23,13 +23,9 @@ type Termination struct {
 	Pod *v1.Pod
 	// Status is the pod's status in the runtime. If it is nil, the Syncer reads it.
 	Status *runtime.PodStatus
-	// GraceSeconds is the grace period, in place of the pod's own. Nil means that of its deletion
-	// (metadata.deletionGracePeriodSeconds), or else that of its spec.
-	GraceSeconds *int64
-	// Deadline is the end of the grace period, if it began before now, when the termination of the pod
-	// was requested. Zero means that the grace period begins now. A deadline is never extended: of
-	// all deadlines of a pod the earliest applies, including those before a restart of the agent if
-	// there are Records.
+	// Deadline is the end of the grace period. Zero means that the pod's own grace period begins now. A deadline is never
+	// extended: of all deadlines of a pod the earliest applies, including those before a restart of the agent if there are
+	// Records.
 	Deadline time.Time
 	// Evicted is why the node stops a pod that is still desired. The pod is reported as Failed for this
 	// reason, whatever the exits of its containers. Nil if the pod is no longer desired. Of several
@@ -67,7 +63,7 @@ func (s *Syncer) SyncTerminatingPod(ctx context.Context, t Termination) error {
 	}
 	deadline := t.Deadline
 	if deadline.IsZero() {
-		deadline = time.Now().Add(lifecycle.PodGrace(t.Pod, t.GraceSeconds))
+		deadline = time.Now().Add(lifecycle.PodGrace(t.Pod))
 	}
 	m := s.memoryOf(ctx, t.Pod.UID)
 	m.evict(t.Evicted.problem(), t.Disruption)
@@ -97,7 +93,7 @@ func (s *Syncer) SyncTerminatingRuntimePod(ctx context.Context, p RuntimePod) er
 		return errors.New("syncpod: RuntimePod.UID is missing")
 	}
 	m := s.memoryOf(ctx, p.UID)
-	if err := s.terminate(ctx, nil, m, p.Status, m.hasten(time.Now().Add(lifecycle.PodGrace(nil, nil)))); err != nil {
+	if err := s.terminate(ctx, nil, m, p.Status, m.hasten(time.Now().Add(lifecycle.PodGrace(nil)))); err != nil {
 		return fmt.Errorf("syncpod: end pod %s/%s (%s): %w", p.Namespace, p.Name, p.UID, m.secrets.redactErrorOfPod(err, nil))
 	}
 	s.config.Log.Info("unknown pod ended", "pod", p.Namespace+"/"+p.Name, "podUID", p.UID)

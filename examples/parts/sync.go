@@ -102,7 +102,7 @@ func (a *agent) apply(ctx context.Context, m *keeper.Pod, pod *v1.Pod, seen *run
 		return seen, retry, nil
 	}
 	if plan.KillPod {
-		deadline := time.Now().Add(lifecycle.PodGrace(pod, nil))
+		deadline := time.Now().Add(lifecycle.PodGrace(pod))
 		m.Do(func(p *memory.Pod) { deadline = p.Kills.Begin(memory.AllOfPod, deadline) })
 		if err := a.stopper.KillPod(ctx, lifecycle.Pod{Spec: pod, Status: seen, Memory: m, Deadline: deadline}); err != nil {
 			return seen, retry, err
@@ -185,21 +185,17 @@ func (a *agent) publish(ctx context.Context, pod *v1.Pod, seen *runtime.PodStatu
 // SyncTerminatingPod stops a pod by its deadline.
 func (a *agent) SyncTerminatingPod(ctx context.Context, w podworkers.Work, seen *runtime.PodStatus) error {
 	a.probes.Observe(w.Pod, seen, true)
-	return a.terminate(ctx, w, seen, lifecycle.PodGrace(w.Pod, w.GracePeriodSeconds))
+	return a.terminate(ctx, w, seen, w.Deadline)
 }
 
 // SyncTerminatingRuntimePod stops a pod whose spec is unknown.
 func (a *agent) SyncTerminatingRuntimePod(ctx context.Context, w podworkers.Work, seen *runtime.PodStatus) error {
-	return a.terminate(ctx, w, seen, lifecycle.PodGrace(nil, nil))
+	return a.terminate(ctx, w, seen, time.Now().Add(lifecycle.PodGrace(nil)))
 }
 
-func (a *agent) terminate(ctx context.Context, w podworkers.Work, seen *runtime.PodStatus, grace time.Duration) (err error) {
+func (a *agent) terminate(ctx context.Context, w podworkers.Work, seen *runtime.PodStatus, deadline time.Time) (err error) {
 	m, end := a.begin(w.UID)
 	defer end()
-	deadline := w.Deadline
-	if deadline.IsZero() {
-		deadline = time.Now().Add(grace)
-	}
 	m.Do(func(p *memory.Pod) { deadline = p.Hasten(deadline) })
 	inspect := func(ctx context.Context) (*runtime.PodStatus, error) {
 		now, err := a.reader.PodStatus(ctx, w.UID, seen)

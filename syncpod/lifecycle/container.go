@@ -79,7 +79,7 @@ func (s *Stopper) KillContainer(ctx context.Context, c Container) error {
 		c.Memory = new(ProcessMemory)
 	}
 	if c.Deadline.IsZero() {
-		c.Deadline = time.Now().Add(PodGrace(c.Pod, nil))
+		c.Deadline = time.Now().Add(PodGrace(c.Pod))
 	}
 	c.Message = cmp.Or(c.Message, actions.KillMessage(c.Status.Name, actions.ReasonNone, false))
 	return s.stop(ctx, &kill{Container: c})

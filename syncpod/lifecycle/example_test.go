@@ -16,7 +16,7 @@ func ExampleContainerGrace() {
 	spec.Spec.TerminationGracePeriodSeconds = &pod
 	app := &v1.Container{Name: "app", LivenessProbe: &v1.Probe{TerminationGracePeriodSeconds: &probe}}
 	fmt.Println(lifecycle.ContainerGrace(spec, app, actions.LivenessFailed))
-	fmt.Println(lifecycle.PodGrace(spec, nil))
+	fmt.Println(lifecycle.PodGrace(spec))
 	// Output:
 	// 5s
 	// 1m0s

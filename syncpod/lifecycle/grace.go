@@ -22,17 +22,14 @@ func seconds(n int64) time.Duration {
 	return time.Duration(min(max(n, 0), maxSeconds)) * time.Second
 }
 
-// PodGrace returns a pod's grace period: the requested seconds, or else those of its deletion, or else those of its
-// spec, or else 2 s. A nil pod has no known spec. The request comes first because this function sees one stop;
-// podworkers/grace.go sees all requests for a pod and takes the least.
+// PodGrace returns a pod's own grace period: that of its deletion, or else that of its spec, or else 2 s. A nil pod has no known
+// spec. Requests for another one become a deadline, in podworkers/grace.go.
 //
 // A grace period that has begun is never extended. Three places enforce this: podworkers/grace.go for the requests,
 // memory.Pod.Hasten for the requests to an earlier agent, and memory.KillDeadlines for containers that stop while the
 // pod keeps running.
-func PodGrace(pod *v1.Pod, requested *int64) time.Duration {
+func PodGrace(pod *v1.Pod) time.Duration {
 	switch {
-	case requested != nil:
-		return seconds(*requested)
 	case pod == nil:
 		return unknownPodGrace
 	case pod.DeletionGracePeriodSeconds != nil:
@@ -57,7 +54,7 @@ func ContainerGrace(pod *v1.Pod, c *v1.Container, why actions.Reason) time.Durat
 	if probe != nil && probe.TerminationGracePeriodSeconds != nil {
 		return seconds(*probe.TerminationGracePeriodSeconds)
 	}
-	return PodGrace(pod, nil)
+	return PodGrace(pod)
 }
 
 // timeoutSeconds returns the timeout for a StopContainer call at now. A container that has

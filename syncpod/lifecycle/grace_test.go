@@ -11,25 +11,25 @@ import (
 	"github.com/podsync/podsync/actions"
 )
 
-// K1: the request takes precedence over the deletion, and the deletion over the spec.
+// K1: the deletion takes precedence over the spec.
 func TestPodGrace(t *testing.T) {
-	whole := &v1.Pod{ObjectMeta: metav1.ObjectMeta{DeletionGracePeriodSeconds: new(int64(7))}, Spec: v1.PodSpec{TerminationGracePeriodSeconds: new(int64(30))}}
+	deletedIn := func(seconds int64) *v1.Pod {
+		return &v1.Pod{ObjectMeta: metav1.ObjectMeta{DeletionGracePeriodSeconds: &seconds}}
+	}
+	whole := deletedIn(7)
+	whole.Spec.TerminationGracePeriodSeconds = new(int64(30))
 	for name, tc := range map[string]struct {
-		pod       *v1.Pod
-		requested *int64
-		want      time.Duration
+		pod  *v1.Pod
+		want time.Duration
 	}{
-		"request":         {whole, new(int64(11)), 11 * time.Second},
-		"request of zero": {whole, new(int64(0)), 0},
-		"deletion":        {whole, nil, 7 * time.Second},
-		"spec":            {&v1.Pod{Spec: whole.Spec}, nil, 30 * time.Second},
-		"nothing":         {&v1.Pod{}, nil, 2 * time.Second},
-		"no spec":         {nil, nil, time.Second},
-		"no spec, asked":  {nil, new(int64(5)), 5 * time.Second},
-		"negative":        {nil, new(int64(-1)), 0},
-		"too long":        {nil, new(int64(math.MaxInt64)), maxSeconds * time.Second},
+		"deletion": {whole, 7 * time.Second},
+		"spec":     {&v1.Pod{Spec: whole.Spec}, 30 * time.Second},
+		"nothing":  {&v1.Pod{}, 2 * time.Second},
+		"no spec":  {nil, time.Second},
+		"negative": {deletedIn(-1), 0},
+		"too long": {deletedIn(math.MaxInt64), maxSeconds * time.Second},
 	} {
-		if got := PodGrace(tc.pod, tc.requested); got != tc.want {
+		if got := PodGrace(tc.pod); got != tc.want {
 			t.Errorf("%s: %v, want %v", name, got, tc.want)
 		}
 	}

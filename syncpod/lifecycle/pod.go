@@ -34,7 +34,7 @@ func (p *Pod) setDefaults() error {
 		p.Memory = new(ProcessMemory)
 	}
 	if p.Deadline.IsZero() {
-		p.Deadline = time.Now().Add(PodGrace(p.Spec, nil))
+		p.Deadline = time.Now().Add(PodGrace(p.Spec))
 	}
 	return nil
 }

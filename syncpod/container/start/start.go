@@ -325,7 +325,7 @@ func (s *Starter) runPostStart(ctx context.Context, pod *Pod, ref actions.Contai
 	kill := s.config.Stopper.KillContainer(ctx, lifecycle.Container{
 		Pod: pod.Spec, Ref: &ref, Memory: pod.Memory, IPs: pod.Sandbox.IPs,
 		Status:   &runtime.ContainerStatus{Name: spec.Name, ID: id, State: runtime.ContainerRunning},
-		Deadline: time.Now().Add(lifecycle.PodGrace(pod.Spec, nil)), Message: EventFailedPostStartHook,
+		Deadline: time.Now().Add(lifecycle.PodGrace(pod.Spec)), Message: EventFailedPostStartHook,
 	})
 	if kill != nil {
 		return &Error{Step: StepPostStart, Reason: ErrPostStartHook, Err: errors.Join(err, kill)}
