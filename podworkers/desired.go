@@ -11,6 +11,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/podsync/podsync/runtime"
 )
 
 // NodePod is a pod that the runtime has.
@@ -30,14 +32,15 @@ type DesiredConfig struct {
 	OnNode func() (pods []NodePod, listed bool)
 	// Recorded returns the pods of which the agent has records. Default: none.
 	Recorded func() []types.UID
-	// Status returns the last status that was reported of a pod, perhaps by an earlier agent, nil if there is none. A pod
-	// that has finished does not run again. Default: none.
-	Status func(uid types.UID) *v1.PodStatus
+	// WithStatus returns a pod with the status that was reported last, perhaps by an earlier agent, as WithReported of package
+	// syncpod/status does. A pod that has finished does not run again. Default: the pod.
+	WithStatus func(pod *v1.Pod) *v1.Pod
 }
 
 // Desired keeps the Workers of an agent with one source of pods up to date: what is added runs, what is changed is synced, and
 // what is removed, or was never desired, is stopped and removed. In a kubelet these are HandlePodAdditions, HandlePodUpdates,
-// HandlePodRemoves and HandlePodCleanups. Create it with NewDesired.
+// HandlePodRemoves and HandlePodCleanups. Package syncpod/loop does the same for several sources, which may be incomplete or wrong.
+// Create it with NewDesired.
 //
 // The caller passes pods with the API's defaults, and calls Changed when a pod has changed in the runtime, for example from a
 // pleg.Watcher. Its Syncer calls Stopped when it has stopped a pod, Look at the end of SyncTerminatedPod, so that a pod that is not
@@ -67,8 +70,8 @@ func NewDesired(c DesiredConfig) (*Desired, error) {
 	if c.Recorded == nil {
 		c.Recorded = func() []types.UID { return nil }
 	}
-	if c.Status == nil {
-		c.Status = func(types.UID) *v1.PodStatus { return nil }
+	if c.WithStatus == nil {
+		c.WithStatus = func(pod *v1.Pod) *v1.Pod { return pod }
 	}
 	return &Desired{
 		config: c, wake: make(chan struct{}, 1),
@@ -151,14 +154,14 @@ func (d *Desired) reconcile() {
 			d.update(Create, uid, working{desired: want, pod: want})
 		case w.desired == nil: // it stops
 		case want == nil:
-			d.update(Kill, uid, working{pod: deleted(w.pod)})
+			d.update(Kill, uid, working{pod: Deleted(w.pod, time.Now())})
 		case want != w.desired:
-			d.update(Changed, uid, working{desired: want, pod: d.withStatus(want)})
+			d.update(Changed, uid, working{desired: want, pod: d.config.WithStatus(want)})
 		}
 	}
 	for uid, pod := range d.desired {
 		if d.working[uid].pod == nil && !d.config.Workers.State(uid).Known {
-			d.update(Create, uid, working{desired: pod, pod: d.withStatus(pod)})
+			d.update(Create, uid, working{desired: pod, pod: d.config.WithStatus(pod)})
 		}
 	}
 	onNode := map[types.UID]bool{}
@@ -189,23 +192,13 @@ func (d *Desired) update(t UpdateType, uid types.UID, w working) {
 	_ = d.config.Workers.UpdatePod(Update{Type: t, Pod: w.pod})
 }
 
-// withStatus returns the pod with its last status.
-func (d *Desired) withStatus(pod *v1.Pod) *v1.Pod {
-	last := d.config.Status(pod.UID)
-	if last == nil {
+// Deleted returns a pod that its source has removed. A static pod is marked as deleted at that time, so that its last status
+// describes a pod that does not come back (kubernetes #116484).
+func Deleted(pod *v1.Pod, at time.Time) *v1.Pod {
+	if pod == nil || pod.DeletionTimestamp != nil || !runtime.IsStatic(pod) {
 		return pod
 	}
-	copied := *pod
-	copied.Status = *last
-	return &copied
-}
-
-// deleted returns the pod marked as deleted, so that it ends as Succeeded or Failed.
-func deleted(pod *v1.Pod) *v1.Pod {
-	if pod.DeletionTimestamp != nil {
-		return pod
-	}
-	copied := *pod
-	copied.DeletionTimestamp = &metav1.Time{Time: time.Now()}
+	copied := *pod // shares all but the mark
+	copied.DeletionTimestamp = &metav1.Time{Time: at}
 	return &copied
 }

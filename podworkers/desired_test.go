@@ -103,11 +103,11 @@ func TestDesired(t *testing.T) {
 		n.desired, err = NewDesired(DesiredConfig{
 			Workers: workers, OnNode: func() ([]NodePod, bool) { return onNode, listed },
 			Recorded: n.recorded,
-			Status: func(uid types.UID) *v1.PodStatus {
-				if uid == "ended" {
-					return &v1.PodStatus{Phase: v1.PodSucceeded}
+			WithStatus: func(pod *v1.Pod) *v1.Pod {
+				if pod.UID == "ended" {
+					return named("ended", v1.PodSucceeded)
 				}
-				return nil
+				return pod
 			},
 		})
 		if err != nil {

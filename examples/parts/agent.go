@@ -24,6 +24,7 @@ import (
 	"github.com/podsync/podsync/syncpod/lifecycle/handler"
 	"github.com/podsync/podsync/syncpod/memory/keeper"
 	"github.com/podsync/podsync/syncpod/probe"
+	"github.com/podsync/podsync/syncpod/status"
 	"github.com/podsync/podsync/syncpod/store"
 )
 
@@ -89,7 +90,7 @@ func newAgent(c config) (a *agent, err error) {
 	})
 	a.workers, errs[2] = podworkers.New(podworkers.Config{Syncer: a, Status: a.watcher, ResyncInterval: 5 * time.Minute})
 	a.desired, errs[3] = podworkers.NewDesired(podworkers.DesiredConfig{
-		Workers: a.workers, OnNode: a.onNode, Status: func(uid types.UID) *v1.PodStatus { return a.state(uid).status() },
+		Workers: a.workers, OnNode: a.onNode, WithStatus: func(pod *v1.Pod) *v1.Pod { return status.WithReported(pod, a.state(pod.UID).status()) },
 		Recorded: func() []types.UID {
 			uids, _ := a.memory.Pods() // those that cannot be listed are found later
 			return uids

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/podworkers"
@@ -96,22 +95,11 @@ func (r *reconciler) stopUndesired(desired desiredPods) {
 		}
 		r.table.log(wp.pod).Info("pod removed", "source", wp.source)
 		if last.source == wp.source && !wp.restartRequested && differs(wp.desired, last.pod) {
-			wp.pod = withStatus(last.pod, r.table.states.get(uid).status)
+			wp.pod = r.table.withStatus(last.pod)
 		}
-		wp.desired, wp.pod, r.table.activePods.known = nil, deleted(wp.pod), false
+		wp.desired, wp.pod, r.table.activePods.known = nil, podworkers.Deleted(wp.pod, time.Now()), false
 		r.table.update(wp, podworkers.Update{Type: podworkers.Kill})
 	}
-}
-
-// deleted returns the pod marked as deleted, so that its last status describes a pod that does not
-// come back, although it is static (kubernetes #116484).
-func deleted(pod *v1.Pod) *v1.Pod {
-	if pod.DeletionTimestamp != nil || !runtime.IsStatic(pod) {
-		return pod
-	}
-	copied := *pod // shares all but the mark
-	copied.DeletionTimestamp = &metav1.Time{Time: time.Now()}
-	return &copied
 }
 
 // update passes on the changed pods, and returns the new ones ordered by their creation.
@@ -139,7 +127,7 @@ func (r *reconciler) update(desired desiredPods) (additions []desiredPod) {
 		case differs(wp.desired, w.pod):
 			r.table.log(w.pod).Info("pod changed", "source", w.source)
 			wp.desired, wp.source = w.pod, w.source
-			wp.pod, r.table.activePods.known = withStatus(w.pod, r.table.states.get(w.pod.UID).status), false
+			wp.pod, r.table.activePods.known = r.table.withStatus(w.pod), false
 			r.table.update(wp, podworkers.Update{Type: podworkers.Changed})
 			r.changed(w.pod.UID)
 		}
@@ -154,7 +142,7 @@ func (r *reconciler) update(desired desiredPods) (additions []desiredPod) {
 // added as finished: it is cleaned up once, whatever its source does (kubernetes #118472).
 func (r *reconciler) add(ctx context.Context, w desiredPod, running bool) {
 	uid := w.pod.UID
-	pod := withStatus(w.pod, r.table.states.get(uid).status)
+	pod := r.table.withStatus(w.pod)
 	r.table.log(pod).Info("pod added", "source", w.source)
 	if !running && !runtime.IsTerminal(pod.Status.Phase) && pod.DeletionTimestamp == nil {
 		if refusal := r.decideAdmission(ctx, pod); refusal != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/podsync/podsync/podworkers"
 	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/syncpod/source"
+	apistatus "github.com/podsync/podsync/syncpod/status"
 )
 
 // reconcilerOf is the reconciler of a Loop that has taken on so many pods of one source, and does
@@ -120,7 +121,7 @@ func TestManyConditionsOfASource(t *testing.T) {
 	}
 	reported := &v1.PodStatus{Conditions: []v1.PodCondition{{Type: v1.PodReady, Status: v1.ConditionTrue}, {Type: pod.Status.Conditions[0].Type}}}
 	done := make(chan *v1.Pod, 1)
-	go func() { done <- withStatus(pod, reported) }()
+	go func() { done <- apistatus.WithReported(pod, reported) }()
 	select {
 	case merged := <-done:
 		if c := merged.Status.Conditions; len(c) != 1+len(pod.Status.Conditions) || c[1].Status != v1.ConditionTrue || reported.Conditions[1].Status != "" {

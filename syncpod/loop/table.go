@@ -71,6 +71,11 @@ func (t *podTable) lastStatus(uid types.UID) *runtime.PodStatus {
 	return status
 }
 
+// withStatus returns the pod of a source with the status that was reported last.
+func (t *podTable) withStatus(pod *v1.Pod) *v1.Pod {
+	return apistatus.WithReported(pod, t.states.get(pod.UID).status)
+}
+
 // ended reports whether nothing of a pod runs any more, or will run.
 func (t *podTable) ended(uid types.UID) bool {
 	state := t.states.get(uid)
@@ -218,39 +223,6 @@ func conditionsOfOthers(conditions []v1.PodCondition) map[v1.PodConditionType]v1
 		}
 	}
 	return states
-}
-
-// withStatus returns the pod with its last reported status, nil if there is none. The source's own
-// information takes precedence where it is newer: a terminal phase, and the parts that others
-// write.
-func withStatus(pod *v1.Pod, reported *v1.PodStatus) *v1.Pod {
-	if reported == nil || runtime.IsTerminal(pod.Status.Phase) {
-		return pod
-	}
-	copied := *pod // shares all but the status, and is read-only, too
-	copied.Status = *reported.DeepCopy()
-	copied.Status.Conditions = withConditions(copied.Status.Conditions, pod.Status.Conditions)
-	return &copied
-}
-
-// withConditions returns conditions with those of others, which replace conditions of their type.
-func withConditions(conditions, others []v1.PodCondition) []v1.PodCondition {
-	at := make(map[v1.PodConditionType]int, len(conditions)) // a pod may have ten thousand
-	for i := range conditions {
-		at[conditions[i].Type] = i
-	}
-	for _, c := range others {
-		i, known := at[c.Type]
-		switch {
-		case apistatus.Decides(c.Type):
-		case known:
-			conditions[i] = c
-		default:
-			at[c.Type] = len(conditions)
-			conditions = append(conditions, c)
-		}
-	}
-	return conditions
 }
 
 // sourceless returns the pod as a pod without a source.

@@ -19,8 +19,6 @@ import (
 type work struct {
 	*worker.Worker
 	loop *Loop
-	// deletions are slots for deleting pod records.
-	deletions chan struct{}
 }
 
 var (
@@ -29,19 +27,13 @@ var (
 	_ podworkers.Syncer       = work{}
 )
 
-const (
-	// parallelDeletions is the maximum number of pods whose records are deleted at a time.
-	parallelDeletions = 4
-	// deletionTimeout limits one attempt to delete a pod's directory and records, so that other pods do not wait for it.
-	deletionTimeout = time.Minute
-)
-
 func (l *Loop) newWork() (work, error) {
 	parts := &l.config.Sync.Parts
 	w, err := worker.New(worker.Config{
 		Syncer: l.syncer, Runtime: l.config.Client, Sandboxes: parts.Sandboxes, Statuses: removed{l.config.Reader, l}, Probes: parts.Probes,
+		Store: l.config.Store, Synced: l.synced,
 	})
-	return work{w, l, make(chan struct{}, parallelDeletions)}, err
+	return work{w, l}, err
 }
 
 // PodAdded begins a life of a pod.
@@ -80,15 +72,17 @@ func (j work) GetNewerThan(ctx context.Context, uid types.UID, since time.Time) 
 
 // SyncPod syncs a pod, and delivers a status that the Syncer has not delivered.
 func (j work) SyncPod(ctx context.Context, w podworkers.Work, status *runtime.PodStatus) (podworkers.Result, error) {
-	l := j.loop
-	l.config.Sync.Parts.Probes.Observe(w.Pod, status, false)
-	result, err := l.syncer.SyncPod(ctx, w.Pod, status)
-	acted := !result.Plan.NoOp() && ctx.Err() == nil
-	l.states.update(w.UID, func(state *podState) { state.acted, state.leaves = acted, undone(result) })
-	if err := l.sink.repeat(ctx, w.Pod); err != nil {
-		l.table.log(w.Pod).Error(err, "status not delivered")
+	result, err := j.Worker.SyncPod(ctx, w, status)
+	if err := j.loop.sink.repeat(ctx, w.Pod); err != nil {
+		j.loop.table.log(w.Pod).Error(err, "status not delivered")
 	}
-	return podworkers.Result{Terminal: result.Terminal, Next: result.NextTry}, err
+	return result, err
+}
+
+// synced notes whether a SyncPod has changed something, and what it has left undone.
+func (l *Loop) synced(ctx context.Context, uid types.UID, result syncpod.Result) {
+	acted := !result.Plan.NoOp() && ctx.Err() == nil
+	l.states.update(uid, func(state *podState) { state.acted, state.leaves = acted, undone(result) })
 }
 
 // undone returns the errors of steps that back off. A crash does not count, because the node is not its
@@ -134,18 +128,16 @@ func (j work) SyncTerminatedPod(ctx context.Context, w podworkers.Work, status *
 	return errors.Join(err, j.loop.sink.repeat(ctx, w.Pod))
 }
 
-// RemovePod removes everything of a pod from the node: first from the runtime, then directories, devices and cgroups,
-// and finally the records, by which the next agent finds the rest if this one is killed. With a remaining record, a new
-// pod with the UID would count as finished.
+// RemovePod removes everything of a pod from the node, as RemovePod of package worker does, but for the records of a pod that a
+// source may still want.
 func (j work) RemovePod(ctx context.Context, w podworkers.Work, status *runtime.PodStatus) error {
 	l := j.loop
-	l.config.Sync.Parts.Probes.Forget(w.UID)
 	if w.Pod != nil { // its work has ended: nothing depends on its status
 		if err := l.config.Store.Delete(ctx, w.UID); err != nil {
 			l.config.Log.Error(err, "the status of a pod is not deleted", "podUID", w.UID)
 		}
 	}
-	if err := j.RemoveFromRuntime(ctx, status, l.states.get(w.UID).sandboxesStopped); err != nil {
+	if err := j.RemoveFromRuntime(ctx, w.UID, status, l.states.get(w.UID).sandboxesStopped); err != nil {
 		return err
 	}
 	wanted := l.sources.wants(w.UID)
@@ -153,7 +145,7 @@ func (j work) RemovePod(ctx context.Context, w podworkers.Work, status *runtime.
 		l.table.drop(w, true) // a source that has not delivered yet may want the pod with its records
 		return nil
 	}
-	unfinished, err := j.deleteRecords(ctx, w.UID)
+	unfinished, err := j.DeleteRecords(ctx, w.UID)
 	if err != nil && (!wanted || unfinished) || ctx.Err() != nil {
 		return err // a new pod with the UID must not get a directory that is still being removed
 	}
@@ -162,25 +154,6 @@ func (j work) RemovePod(ctx context.Context, w podworkers.Work, status *runtime.
 	}
 	l.table.drop(w, false)
 	return nil
-}
-
-// deleteRecords deletes a pod's directory, its record and its status. The directory may be large:
-// after deletionTimeout the deletion is unfinished, other pods get the slot, and the next try
-// continues. The error does not say that: a part of the deletion may have its own timeouts.
-func (j work) deleteRecords(ctx context.Context, uid types.UID) (unfinished bool, err error) {
-	select {
-	case j.deletions <- struct{}{}:
-		defer func() { <-j.deletions }()
-	case <-ctx.Done():
-		return true, context.Cause(ctx)
-	}
-	ctx, cancel := context.WithTimeout(ctx, deletionTimeout)
-	defer cancel()
-	err = j.loop.syncer.Forget(ctx, uid)
-	if err == nil || ctx.Err() == nil {
-		err = errors.Join(err, j.loop.config.Store.Delete(ctx, uid))
-	}
-	return ctx.Err() != nil, err
 }
 
 // WorkEnded requests an inspection of the result, with or without events (kubernetes #137362). The next call uses that inspection,

@@ -11,6 +11,7 @@ package worker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -37,6 +38,11 @@ type Config struct {
 	Statuses  syncpod.StatusReader
 	// Probes are the Syncer's. Default: none.
 	Probes syncpod.Probes
+	// Store has the reported statuses, of which RemovePod deletes that of its pod: with it, a new pod with the UID would count as
+	// finished. Default: none.
+	Store Store
+	// Synced is called after each SyncPod with its result. Default: nothing.
+	Synced func(ctx context.Context, pod types.UID, result syncpod.Result)
 	// Stopped is called when a pod has stopped, Ended when its last status was reported, and Removed when nothing of it is
 	// left. With a *podworkers.Desired they call Stopped, Look and Forgotten. Default: nothing.
 	Stopped, Ended, Removed func(pod types.UID)
@@ -45,6 +51,11 @@ type Config struct {
 // Runtime is the part of CRI that a Worker calls.
 type Runtime interface {
 	RemovePodSandbox(context.Context, *runtimeapi.RemovePodSandboxRequest, ...grpc.CallOption) (*runtimeapi.RemovePodSandboxResponse, error)
+}
+
+// Store is the part of a store.Store that a Worker calls.
+type Store interface {
+	Delete(ctx context.Context, pod types.UID) error
 }
 
 // Sandboxes stops sandboxes.
@@ -56,17 +67,29 @@ type Sandboxes interface {
 // A Worker is a podworkers.Syncer. Create it with New.
 type Worker struct {
 	config Config
-	// removals are slots for removing pods from the runtime.
-	removals chan struct{}
+	// removals are slots for removing pods from the runtime, deletions for deleting what else the node has of them.
+	removals, deletions slots
 }
 
-const (
-	// parallelRemovals is the maximum number of pods that are removed from the runtime at a time.
-	parallelRemovals = 4
-	// removalTimeout limits one attempt to remove a pod from the runtime, so that other pods do not wait for it. A later
-	// attempt removes the rest.
-	removalTimeout = time.Minute
-)
+// parallelRemovals is the number of slots for removals and for deletions.
+const parallelRemovals = 4
+
+// removalTimeout limits one attempt to remove or to delete what is left of a pod, so that other pods do not wait for it. A later
+// attempt continues.
+const removalTimeout = time.Minute
+
+type slots chan struct{}
+
+// take waits for a slot. The context that it returns ends with the time for one attempt. The caller must call release.
+func (s slots) take(ctx context.Context) (_ context.Context, release func(), err error) {
+	select {
+	case s <- struct{}{}:
+	case <-ctx.Done():
+		return ctx, nil, context.Cause(ctx)
+	}
+	ctx, cancel := context.WithTimeout(ctx, removalTimeout)
+	return ctx, func() { cancel(); <-s }, nil
+}
 
 var _ podworkers.Syncer = (*Worker)(nil)
 
@@ -83,18 +106,22 @@ func New(c Config) (*Worker, error) {
 	if c.Probes == nil {
 		c.Probes = syncpod.NoProbes{}
 	}
+	if c.Synced == nil {
+		c.Synced = func(context.Context, types.UID, syncpod.Result) {}
+	}
 	for _, f := range []*func(types.UID){&c.Stopped, &c.Ended, &c.Removed} {
 		if *f == nil {
 			*f = func(types.UID) {}
 		}
 	}
-	return &Worker{config: c, removals: make(chan struct{}, parallelRemovals)}, nil
+	return &Worker{config: c, removals: make(slots, parallelRemovals), deletions: make(slots, parallelRemovals)}, nil
 }
 
 // SyncPod calls SyncPod of the Syncer.
 func (w *Worker) SyncPod(ctx context.Context, work podworkers.Work, status *runtime.PodStatus) (podworkers.Result, error) {
 	w.config.Probes.Observe(work.Pod, status, false)
 	result, err := w.config.Syncer.SyncPod(ctx, work.Pod, status)
+	w.config.Synced(ctx, work.UID, result)
 	return podworkers.Result{Terminal: result.Terminal, Next: result.NextTry}, err
 }
 
@@ -131,13 +158,13 @@ func (w *Worker) SyncTerminatedPod(ctx context.Context, work podworkers.Work, st
 	return w.config.Syncer.SyncTerminatedPod(ctx, work.Pod, status)
 }
 
-// RemovePod removes a pod from the runtime, and then what the node keeps for it, its record last.
+// RemovePod removes a pod from the runtime, and then what the node keeps for it, its records last: by these the next agent finds
+// the rest if this one is killed.
 func (w *Worker) RemovePod(ctx context.Context, work podworkers.Work, status *runtime.PodStatus) error {
-	w.config.Probes.Forget(work.UID)
-	if err := w.RemoveFromRuntime(ctx, status, nil); err != nil {
+	if err := w.RemoveFromRuntime(ctx, work.UID, status, nil); err != nil {
 		return fmt.Errorf("worker: %w", err)
 	}
-	if err := w.config.Syncer.Forget(ctx, work.UID); err != nil {
+	if _, err := w.DeleteRecords(ctx, work.UID); err != nil {
 		return err
 	}
 	w.config.Removed(work.UID)
@@ -147,32 +174,46 @@ func (w *Worker) RemovePod(ctx context.Context, work podworkers.Work, status *ru
 // RemoveFromRuntime stops and removes the sandboxes of a pod with their containers. It fails unless a last inspection finds
 // that none is left. It stops also sandboxes that are not ready, because their network may still exist (containerd #5768), but
 // not those in stopped, which the caller has stopped. A pod may wait for the removal of others, and has a minute from then on.
-func (w *Worker) RemoveFromRuntime(ctx context.Context, status *runtime.PodStatus, stopped []string) error {
+func (w *Worker) RemoveFromRuntime(ctx context.Context, uid types.UID, status *runtime.PodStatus, stopped []string) error {
+	w.config.Probes.Forget(uid)
 	if status.Empty() {
 		return nil
 	}
-	select {
-	case w.removals <- struct{}{}:
-		defer func() { <-w.removals }()
-	case <-ctx.Done():
-		return context.Cause(ctx)
+	ctx, release, err := w.removals.take(ctx)
+	if err != nil {
+		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, removalTimeout)
-	defer cancel()
+	defer release()
 	for _, sb := range status.Sandboxes {
 		if !slices.Contains(stopped, sb.ID) {
 			if err := w.config.Sandboxes.Stop(ctx, sb.ID); err != nil {
-				return fmt.Errorf("stop sandbox %s of pod %s: %w", sb.ID, status.UID, cri.Withhold(err))
+				return fmt.Errorf("stop sandbox %s of pod %s: %w", sb.ID, uid, cri.Withhold(err))
 			}
 		}
 		_, err := w.config.Runtime.RemovePodSandbox(ctx, &runtimeapi.RemovePodSandboxRequest{PodSandboxId: sb.ID})
 		if err := cri.Withhold(cri.IgnoreNotFound(err)); err != nil { // no memory of the pod has its values any more
-			return fmt.Errorf("sandbox %s of pod %s: %w", sb.ID, status.UID, err)
+			return fmt.Errorf("sandbox %s of pod %s: %w", sb.ID, uid, err)
 		}
 	}
-	left, err := w.config.Statuses.PodStatus(ctx, status.UID, nil)
+	left, err := w.config.Statuses.PodStatus(ctx, uid, nil)
 	if err == nil && !left.Empty() {
-		err = fmt.Errorf("pod %s: %d sandboxes and %d containers are left", left.UID, len(left.Sandboxes), len(left.Containers))
+		err = fmt.Errorf("pod %s: %d sandboxes and %d containers are left", uid, len(left.Sandboxes), len(left.Containers))
 	}
 	return err
+}
+
+// DeleteRecords deletes a pod's directory, its record and its stored status. The directory may be large: after a minute the
+// deletion is unfinished, other pods get the slot, and the next try continues. The error does not say that, because a part of the
+// deletion may have its own timeouts.
+func (w *Worker) DeleteRecords(ctx context.Context, uid types.UID) (unfinished bool, err error) {
+	ctx, release, err := w.deletions.take(ctx)
+	if err != nil {
+		return true, err
+	}
+	defer release()
+	err = w.config.Syncer.Forget(ctx, uid)
+	if w.config.Store != nil && (err == nil || ctx.Err() == nil) {
+		err = errors.Join(err, w.config.Store.Delete(ctx, uid))
+	}
+	return ctx.Err() != nil, err
 }
