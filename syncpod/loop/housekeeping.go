@@ -12,15 +12,11 @@ import (
 	"github.com/podsync/podsync/runtime/pleg"
 )
 
-// housekeepingInterval is the wait before a failed cleanup is retried.
-const housekeepingInterval = 2 * time.Second
-
 // housekeeper makes the workers stop and remove pods that no source wants.
 type housekeeper struct {
-	table    *podTable
-	sources  *feeds
-	watcher  *pleg.Watcher
-	interval time.Duration
+	table   *podTable
+	sources *feeds
+	watcher *pleg.Watcher
 }
 
 // run does the housekeeping whenever it is requested. New pods and changes do not wait for it
@@ -37,22 +33,20 @@ func (h *housekeeper) run(ctx context.Context) {
 		}
 		began := time.Now()
 		h.doHousekeeping()
-		h.rest(ctx, housekeepingCost*time.Since(began))
+		select {
+		case <-time.After(min(housekeepingCost*time.Since(began), longestPause)):
+		case <-ctx.Done():
+		}
 	}
 }
 
-// housekeepingCost is the pause after a housekeeping, as a multiple of its duration: each one compares all pods, and
-// while many pods end it is always requested.
-const housekeepingCost = 9
-
-func (h *housekeeper) rest(ctx context.Context, d time.Duration) {
-	timer := time.NewTimer(min(d, h.interval))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
-}
+const (
+	// housekeepingCost is the pause after a housekeeping, as a multiple of its duration: each one compares all pods, and
+	// while many pods end it is always requested.
+	housekeepingCost = 9
+	// longestPause limits that pause.
+	longestPause = 2 * time.Second
+)
 
 // doHousekeeping compares the desired pods with those on the node, and notifies the workers, which
 // stop, remove and forget pods.

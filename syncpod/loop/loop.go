@@ -94,10 +94,7 @@ func (l *Loop) assemble() error {
 		return fmt.Errorf("loop: Config.Workers: %w", err)
 	}
 	l.table.workers = l.workers
-	l.house = &housekeeper{
-		table: l.table, sources: l.sources, watcher: l.watcher,
-		interval: housekeepingInterval,
-	}
+	l.house = &housekeeper{table: l.table, sources: l.sources, watcher: l.watcher}
 	l.reconciler = &reconciler{table: l.table, sources: l.sources, watcher: l.watcher, house: l.house, admission: c.Admission, cpusets: c.Sync.Extensions.CPUSets, changed: l.syncer.PodChanged}
 	if allocations := c.Sync.Extensions.Allocations; allocations != nil {
 		allocations.Notify(l.table.requestSync)

@@ -39,9 +39,9 @@ func (l *Loop) Pods() []Pod {
 	l.table.mu.Lock()
 	defer l.table.mu.Unlock()
 	pods := make([]Pod, 0, max(len(desired.pods), len(l.table.pods)))
-	for _, w := range desired.pods {
-		if l.table.pods[w.pod.UID] == nil {
-			pods = append(pods, Pod{Pod: w.pod})
+	for _, want := range desired.pods {
+		if l.table.pods[want.pod.UID] == nil {
+			pods = append(pods, Pod{Pod: want.pod})
 		}
 	}
 	for uid, wp := range l.table.pods {

@@ -135,21 +135,21 @@ func preview(known map[types.UID]*knownPod, next desiredPods, s source.Snapshot)
 		}
 	}
 	replaced := map[types.UID]bool{}
-	for _, w := range next.pods {
-		at := desiredName{w.source, w.pod.Namespace, w.pod.Name}
-		e := PodEffect{Namespace: w.pod.Namespace, Name: w.pod.Name, UID: w.pod.UID}
+	for _, want := range next.pods {
+		at := desiredName{want.source, want.pod.Namespace, want.pod.Name}
+		e := PodEffect{Namespace: want.pod.Namespace, Name: want.pod.Name, UID: want.pod.UID}
 		old, exists := before[at]
-		switch k := known[w.pod.UID]; {
+		switch k := known[want.pod.UID]; {
 		case k != nil && !k.stopping:
-			k.effect(&e, w)
-		case exists && runtime.IsStatic(w.pod):
+			k.effect(&e, want)
+		case exists && runtime.IsStatic(want.pod):
 			replaced[old] = true
-			known[old].replacedBy(&e, w)
-		case next.doubted[w.source]:
+			known[old].replacedBy(&e, want)
+		case next.doubted[want.source]:
 			e.Effect, e.Reason = actions.Waits, "its source knows none of the pods that an earlier agent has left"
 		default:
 			e.Effect, e.Reason = actions.Starts, "it is new"
-			e.Containers = containerEffects(actions.Input{Pod: w.pod})
+			e.Containers = containerEffects(actions.Input{Pod: want.pod})
 		}
 		p.Pods = append(p.Pods, e)
 	}
@@ -171,9 +171,9 @@ func preview(known map[types.UID]*knownPod, next desiredPods, s source.Snapshot)
 }
 
 // effect describes what happens to a pod that stays, perhaps with other content.
-func (k *knownPod) effect(e *PodEffect, w desiredPod) {
+func (k *knownPod) effect(e *PodEffect, want desiredPod) {
 	in := k.input
-	in.Pod = w.pod
+	in.Pod = want.pod
 	if in.Status == nil {
 		in.Status = k.status
 	}
@@ -200,10 +200,10 @@ func (k *knownPod) effect(e *PodEffect, w desiredPod) {
 }
 
 // replacedBy describes how a static pod is replaced by its next version.
-func (k *knownPod) replacedBy(e *PodEffect, w desiredPod) {
+func (k *knownPod) replacedBy(e *PodEffect, want desiredPod) {
 	e.Effect, e.Reason = actions.Starts, "its manifest changed"
 	has := map[string]bool{}
-	for _, c := range containerEffects(actions.Input{Pod: w.pod}) {
+	for _, c := range containerEffects(actions.Input{Pod: want.pod}) {
 		has[c.Name] = true
 		if k.alive(c.Name) {
 			e.Effect, c.Effect, c.Reason = actions.Restarts, actions.Restarts, "its manifest changed"

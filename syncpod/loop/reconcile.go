@@ -60,15 +60,15 @@ func (r *reconciler) reconcile(ctx context.Context) {
 	for _, p := range pods {
 		running[p.UID] = p.Running
 	}
-	for _, w := range r.withoutOtherVersions(r.update(desired), desired, pods) {
+	for _, want := range r.withoutOtherVersions(r.update(desired), desired, pods) {
 		if ctx.Err() != nil {
 			return
 		}
-		_, exists := running[w.pod.UID]
+		_, exists := running[want.pod.UID]
 		switch {
-		case desired.doubted[w.source] && !exists: // two versions of it may not run at once
-		case listed || w.pod.DeletionTimestamp != nil:
-			r.add(ctx, w, running[w.pod.UID] || !listed)
+		case desired.doubted[want.source] && !exists: // two versions of it may not run at once
+		case listed || want.pod.DeletionTimestamp != nil:
+			r.add(ctx, want, running[want.pod.UID] || !listed)
 		}
 	}
 	r.table.housekeeping.raise()
@@ -106,30 +106,30 @@ func (r *reconciler) stopUndesired(desired desiredPods) {
 func (r *reconciler) update(desired desiredPods) (additions []desiredPod) {
 	r.table.mu.Lock()
 	defer r.table.mu.Unlock()
-	for _, w := range desired.pods {
-		wp := r.table.pods[w.pod.UID]
+	for _, want := range desired.pods {
+		wp := r.table.pods[want.pod.UID]
 		switch {
-		case wp == nil && r.table.workers.State(w.pod.UID).Known: // the forgotten orphan will trigger a reconciliation
+		case wp == nil && r.table.workers.State(want.pod.UID).Known: // the forgotten orphan will trigger a reconciliation
 		case wp == nil:
-			additions = append(additions, w)
+			additions = append(additions, want)
 		case wp.desired == nil:
-			r.table.log(w.pod).Info("pod comes again", "source", w.source)
-			wp.desired, wp.source, wp.restartRequested = w.pod, w.source, true
-			if !r.table.workers.State(w.pod.UID).Phase.IsOrphan() { // otherwise the new pod is added when the old one is forgotten
+			r.table.log(want.pod).Info("pod comes again", "source", want.source)
+			wp.desired, wp.source, wp.restartRequested = want.pod, want.source, true
+			if !r.table.workers.State(want.pod.UID).Phase.IsOrphan() { // otherwise the new pod is added when the old one is forgotten
 				r.table.update(wp, podworkers.Update{Type: podworkers.Create})
 			}
 			r.table.shorten(wp, wp.desired)
 		case wp.restartRequested: // it must wait, even if it has changed
-			if differs(wp.desired, w.pod) {
-				wp.desired, wp.source = w.pod, w.source
+			if differs(wp.desired, want.pod) {
+				wp.desired, wp.source = want.pod, want.source
 				r.table.shorten(wp, wp.desired)
 			}
-		case differs(wp.desired, w.pod):
-			r.table.log(w.pod).Info("pod changed", "source", w.source)
-			wp.desired, wp.source = w.pod, w.source
-			wp.pod, r.table.activePods.known = r.table.withStatus(w.pod), false
+		case differs(wp.desired, want.pod):
+			r.table.log(want.pod).Info("pod changed", "source", want.source)
+			wp.desired, wp.source = want.pod, want.source
+			wp.pod, r.table.activePods.known = r.table.withStatus(want.pod), false
 			r.table.update(wp, podworkers.Update{Type: podworkers.Changed})
-			r.changed(w.pod.UID)
+			r.changed(want.pod.UID)
 		}
 	}
 	slices.SortStableFunc(additions, func(a, b desiredPod) int {
@@ -140,10 +140,10 @@ func (r *reconciler) update(desired desiredPods) (additions []desiredPod) {
 
 // add adds a new pod. An earlier agent may have left running containers in it. A rejected pod is
 // added as finished: it is cleaned up once, whatever its source does (kubernetes #118472).
-func (r *reconciler) add(ctx context.Context, w desiredPod, running bool) {
-	uid := w.pod.UID
-	pod := r.table.withStatus(w.pod)
-	r.table.log(pod).Info("pod added", "source", w.source)
+func (r *reconciler) add(ctx context.Context, want desiredPod, running bool) {
+	uid := want.pod.UID
+	pod := r.table.withStatus(want.pod)
+	r.table.log(pod).Info("pod added", "source", want.source)
 	if !running && !runtime.IsTerminal(pod.Status.Phase) && pod.DeletionTimestamp == nil {
 		if refusal := r.decideAdmission(ctx, pod); refusal != nil {
 			pod = r.refused(pod, refusal)
@@ -158,7 +158,7 @@ func (r *reconciler) add(ctx context.Context, w desiredPod, running bool) {
 		r.table.reconcile.raise() // it was admitted before the shutdown began, so the shutdown does not include it
 		return
 	}
-	wp := &workerPod{source: w.source, desired: w.pod, pod: pod, endedBefore: runtime.IsTerminal(pod.Status.Phase)}
+	wp := &workerPod{source: want.source, desired: want.pod, pod: pod, endedBefore: runtime.IsTerminal(pod.Status.Phase)}
 	r.table.pods[uid] = wp
 	r.table.admit(pod)
 	u := podworkers.Update{Type: podworkers.Create, Status: r.table.lastStatus(uid)}
@@ -215,9 +215,9 @@ func (r *reconciler) withoutOtherVersions(additions []desiredPod, desired desire
 			undecided[desiredName{p.Source, p.Namespace, p.Name}] = true
 		}
 	}
-	kept := slices.DeleteFunc(additions, func(w desiredPod) bool {
-		return runtime.IsStatic(w.pod) && undecided[desiredName{w.source, w.pod.Namespace, w.pod.Name}] &&
-			!slices.ContainsFunc(pods, func(p pleg.Pod) bool { return p.Running && p.UID == w.pod.UID })
+	kept := slices.DeleteFunc(additions, func(want desiredPod) bool {
+		return runtime.IsStatic(want.pod) && undecided[desiredName{want.source, want.pod.Namespace, want.pod.Name}] &&
+			!slices.ContainsFunc(pods, func(p pleg.Pod) bool { return p.Running && p.UID == want.pod.UID })
 	})
 	r.table.versionsWait = len(kept) < len(additions)
 	return kept

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -29,23 +30,35 @@ import (
 // ctx ends first, the pods stop nevertheless: the error wraps the cause, and says how many remain
 // and why. It is podworkers.ErrStopped if Run has ended.
 func (l *Loop) Drain(ctx context.Context) error {
-	if err := l.forgetDrained(ctx); err != nil {
+	l.table.mu.Lock()
+	pods := l.unfinished()
+	l.table.mu.Unlock()
+	if err := l.leaveToNextAgent(ctx, pods); err != nil {
 		return err
 	}
 	return l.workers.Drain(ctx, podworkers.StopRequest{})
 }
 
-func (l *Loop) forgetDrained(ctx context.Context) error {
-	l.table.mu.Lock()
-	uids := l.table.uids()
-	l.table.mu.Unlock()
+// unfinished returns the pods without a terminal phase, with their last reported status. It requires the table's mu to be held.
+func (l *Loop) unfinished() (pods []*v1.Pod) {
+	for _, uid := range l.table.uids() {
+		if state := l.states.get(uid); !state.over() {
+			pods = append(pods, l.table.pods[uid].pod)
+		}
+	}
+	return pods
+}
+
+// leaveToNextAgent makes the next agent start pods again, except those that stop already: it deletes their statuses, and their end
+// is not stored.
+func (l *Loop) leaveToNextAgent(ctx context.Context, pods []*v1.Pod) error {
 	var errs []error
-	for _, uid := range uids {
-		if state := l.states.get(uid); state.over() || l.workers.State(uid).TerminationRequested {
+	for _, pod := range pods {
+		if l.workers.State(pod.UID).TerminationRequested {
 			continue
 		}
-		l.states.update(uid, func(s *podState) { s.drained = true })
-		errs = append(errs, l.config.Store.Delete(ctx, uid))
+		l.states.update(pod.UID, func(s *podState) { s.drained = true })
+		errs = append(errs, l.config.Store.Delete(ctx, pod.UID))
 	}
 	return errors.Join(errs...)
 }
@@ -110,47 +123,22 @@ func (l *Loop) Shutdown(ctx context.Context, p shutdown.Policy) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, p.Total()+shutdownSlack)
 	defer cancel()
-	pods := l.beginShutdown()
-	forgotten := l.forgetStatic(ctx, pods)
+	l.table.mu.Lock()
+	l.reconciler.shuttingDown = true // from now on new pods are rejected
+	pods := l.unfinished()
+	l.table.mu.Unlock()
+	left := l.leaveToNextAgent(ctx, slices.DeleteFunc(slices.Clone(pods), func(pod *v1.Pod) bool { return !runtime.IsStatic(pod) }))
 	for _, group := range shutdown.Order(pods, p) {
 		l.config.Log.Info("node shutdown", "group", group.String())
 		l.stopGroup(ctx, group)
 	}
 	none := int64(0)
 	err := l.workers.Drain(ctx, podworkers.StopRequest{GracePeriodSeconds: &none, Report: shutdownReport()})
-	return errors.Join(forgotten, err)
+	return errors.Join(left, err)
 }
 
 func shutdownReport() *podworkers.StopReport {
 	return &podworkers.StopReport{Reason: shutdown.Reason, Message: shutdown.Message, Disruption: true}
-}
-
-// beginShutdown rejects new pods from now on, and returns the unfinished pods with their last
-// reported status.
-func (l *Loop) beginShutdown() []*v1.Pod {
-	l.table.mu.Lock()
-	defer l.table.mu.Unlock()
-	l.reconciler.shuttingDown = true
-	var pods []*v1.Pod
-	for _, uid := range l.table.uids() {
-		if state := l.states.get(uid); !state.over() {
-			pods = append(pods, l.table.pods[uid].pod)
-		}
-	}
-	return pods
-}
-
-// forgetStatic makes the next agent start static pods again.
-func (l *Loop) forgetStatic(ctx context.Context, pods []*v1.Pod) error {
-	var errs []error
-	for _, pod := range pods {
-		if !runtime.IsStatic(pod) || l.workers.State(pod.UID).TerminationRequested {
-			continue
-		}
-		l.states.update(pod.UID, func(s *podState) { s.drained = true })
-		errs = append(errs, l.config.Store.Delete(ctx, pod.UID))
-	}
-	return errors.Join(errs...)
 }
 
 // stopGroup stops a group's pods, and returns when they have stopped or their time has passed.
