@@ -22,7 +22,7 @@
 // # The order of the rules
 //
 // Each group has its own file, and builds on the groups before it. status.go calls them in this order, with the arguments in
-// input.go. The phase order is in hold.go.
+// input.go. The phase order is in hold.go, and the pod with its last status in reported.go.
 //
 //  1. The instance of each container (container.go): the running one, otherwise the one with
 //     the highest attempt. Without one, a reported exit stays; an init container of an
