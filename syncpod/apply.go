@@ -107,7 +107,7 @@ func (s *Syncer) killAndClear(ctx context.Context, d *decision, inFlight *flight
 	c := lifecycle.Clearing{
 		Pod: d.pod, Status: d.status, Plan: d.plan, Memory: d.memory, IPs: s.podIPs(d.pod, d.status), InFlight: inFlight.stoppingIDs(),
 	}
-	if len(d.plan.Kill)+len(d.plan.Clear) == 0 || startsOver(d.plan) {
+	if len(d.plan.Kill)+len(d.plan.Clear) == 0 || endsFlights(d.plan) {
 		return s.uncleared(ctx, d, s.stopper.Clear(ctx, c))
 	}
 	all := stopsOf(d.plan)
@@ -124,7 +124,7 @@ func (s *Syncer) killAndClear(ctx context.Context, d *decision, inFlight *flight
 		failed, unstopped = append(failed, f...), append(unstopped, u...)
 	}
 	// Stops that are quick end here; the others stay in flight.
-	for until := time.Now().Add(patience); inFlight.anyOf(all) && !inFlight.wait(ctx, nil, until) && ctx.Err() == nil; {
+	for until := time.Now().Add(shortStep); inFlight.anyOf(all) && !inFlight.wait(ctx, nil, until) && ctx.Err() == nil; {
 		collect()
 	}
 	if ctx.Err() != nil {

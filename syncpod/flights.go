@@ -12,9 +12,9 @@ import (
 	"github.com/podsync/podsync/syncpod/memory"
 )
 
-// patience is how long later steps of a plan wait for a pull or a postStart handler. After it, the steps that do not depend on it
+// shortStep is how long later steps of a plan wait for a pull or a postStart handler. After it, the steps that do not depend on it
 // are carried out, and the next change of the pod leads to another decision.
-const patience = time.Second
+const shortStep = time.Second
 
 // retryInFlight is when a step that failed is tried again beside a pull, if the failure has no back-off.
 const retryInFlight = 10 * time.Second
@@ -247,7 +247,7 @@ func (f *flights) names() []string {
 // waits for all handlers, because its pod may rely on what they do.
 func (f *flights) next(now time.Time) (at int, until time.Time) {
 	for _, h := range f.handlers {
-		if until = h.began.Add(patience); now.Before(until) {
+		if until = h.began.Add(shortStep); now.Before(until) {
 			return -1, until
 		}
 	}
@@ -257,8 +257,8 @@ func (f *flights) next(now time.Time) (at int, until time.Time) {
 		switch {
 		case ready && (!blocked || st.step.Independent()):
 			return i, time.Time{}
-		case !ready && now.Before(st.began.Add(patience)):
-			return -1, st.began.Add(patience)
+		case !ready && now.Before(st.began.Add(shortStep)):
+			return -1, st.began.Add(shortStep)
 		}
 		blocked = blocked || st.step.Container.Kind != actions.EphemeralContainer
 	}
@@ -334,7 +334,7 @@ func (s *Syncer) completeReady(ctx context.Context, d *decision, done outcome, i
 		at, until := inFlight.next(time.Now())
 		switch {
 		case at >= 0:
-			done = s.complete(ctx, d, done, inFlight.take(at), inFlight)
+			done = s.completeStart(ctx, d, done, inFlight.take(at), inFlight)
 		case until.IsZero():
 			return done
 		default:
@@ -346,8 +346,8 @@ func (s *Syncer) completeReady(ctx context.Context, d *decision, done outcome, i
 	}
 }
 
-// complete starts a container whose images are present, and begins its postStart handler.
-func (s *Syncer) complete(ctx context.Context, d *decision, done outcome, st *startFlight, inFlight *flights) outcome {
+// completeStart starts a container whose images are present, and begins its postStart handler.
+func (s *Syncer) completeStart(ctx context.Context, d *decision, done outcome, st *startFlight, inFlight *flights) outcome {
 	defer st.end()
 	if d.memory.hasRunSince(done.status, st.step.Container.Name) {
 		done.fail(ranAfterAll(st.step))
@@ -417,7 +417,7 @@ func (s *Syncer) await(ctx context.Context, d *decision, done outcome, inFlight 
 				return done, true
 			}
 		case len(inFlight.starts) > 0:
-			return s.complete(ctx, d, done, inFlight.take(0), inFlight), false // its error says that ctx has ended
+			return s.completeStart(ctx, d, done, inFlight.take(0), inFlight), false // its error says that ctx has ended
 		default:
 			inFlight.awaitBegun()
 			_, failed, unstopped := s.collectStops(ctx, d, inFlight)
@@ -445,7 +445,7 @@ func (d *decision) due(done *outcome) time.Time {
 	if joined(done.failed) != nil {
 		due = memory.Earliest(due, now.Add(retryInFlight))
 	}
-	if soon := now.Add(patience); !due.IsZero() && due.Before(soon) {
+	if soon := now.Add(shortStep); !due.IsZero() && due.Before(soon) {
 		return soon
 	}
 	return due

@@ -74,7 +74,7 @@ type scannedLogs struct {
 // parts. It changes nothing. For a pod that must end it asks neither logs nor Extensions.
 func (s *Syncer) gather(ctx context.Context, p *openPod, status *runtime.PodStatus, inFlight []string) facts {
 	last, probes := p.memory.reported.lastOr(nil), s.config.Parts.Probes.ProbeResults(p.pod.UID)
-	known := p.memory.recall(p, status, isStartingOver(p.memory.reported.lastOr(&p.report.pod.Load().Status)))
+	known := p.memory.recall(p, status, reportsRestartOfAll(p.memory.reported.lastOr(&p.report.pod.Load().Status)))
 	f := facts{failed: known.failed, learned: learned{restart: known.restart}}
 	f.Input = actions.Input{
 		Pod: p.pod, Status: status, Probes: probes, StatusComplete: true,

@@ -318,8 +318,8 @@ func isNewer(status, than *runtime.PodStatus) bool {
 	return than != nil && !than.ObservedAt.IsZero() && status.ObservedAt.After(than.ObservedAt)
 }
 
-// newest returns the newest observed status, nil if none has a time.
-func (m *podMemory) newest() *runtime.PodStatus {
+// newestObserved returns the newest observed status, nil if none has a time.
+func (m *podMemory) newestObserved() *runtime.PodStatus {
 	return m.observedAfter(&runtime.PodStatus{ObservedAt: time.Unix(0, 1)})
 }
 

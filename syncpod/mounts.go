@@ -38,8 +38,8 @@ func (s *Syncer) releaseMounts(m *podMemory, over func(id string) bool) {
 	s.releaseEach(m, m.takeMounts(over))
 }
 
-// startIsOver returns a function that reports whether an instance has started, or has been removed.
-func startIsOver(status *runtime.PodStatus) func(id string) bool {
+// startHasEnded returns a function that reports whether an instance has started, or has been removed.
+func startHasEnded(status *runtime.PodStatus) func(id string) bool {
 	return func(id string) bool {
 		return !slices.ContainsFunc(status.Containers, func(c runtime.ContainerStatus) bool {
 			return c.ID.ID == id && c.State == runtime.ContainerCreated

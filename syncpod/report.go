@@ -55,7 +55,7 @@ type statusFacts struct {
 	// failed are the errors that keep containers from running.
 	failed []*StepError
 	// started are the errors before the starts that have succeeded since.
-	started []startedOver
+	started []pastFailure
 	// blocked is why the pod may not run.
 	blocked *apistatus.Problem
 	// terminal means that no container of the pod runs or will run again. ended means that this is the last status.
@@ -67,15 +67,15 @@ type statusFacts struct {
 	mayStart bool
 }
 
-// startedOver is an error that kept a container from running until a start succeeded. The container is reported as waiting for it until
+// pastFailure is an error that kept a container from running until a start succeeded. The container is reported as waiting for it until
 // a status shows the new instance, and no longer: the new instance may have ended by then.
-type startedOver struct {
+type pastFailure struct {
 	*StepError
 	// last is the container's instance before the start, empty for none.
 	last string
 }
 
-func (f startedOver) counts(status *runtime.PodStatus) bool {
+func (f pastFailure) counts(status *runtime.PodStatus) bool {
 	c := status.Latest(f.Container.Name)
 	return c == nil || idOf(c) == f.last
 }
@@ -128,7 +128,7 @@ func (r *report) update(ctx context.Context, status *runtime.PodStatus, o status
 
 // reportNewest reports the newest observed status.
 func (r *report) reportNewest(ctx context.Context, mayStart bool) {
-	newer := r.memory.observedAfter(r.newest(nil))
+	newer := r.memory.observedAfter(r.newerOf(nil))
 	if newer != nil {
 		newer = r.withMessages(r.pod.Load(), r.memory, newer) // it may wait for a disk
 	}
@@ -150,11 +150,11 @@ func (r *report) reportNewest(ctx context.Context, mayStart bool) {
 func (r *report) publish(ctx context.Context, o statusFacts) {
 	pod := r.pod.Load()
 	before, now := r.memory.reported.replace(&pod.Status, func(previous *v1.PodStatus) v1.PodStatus {
-		next := apistatus.Merge(r.published(previous), r.compute(previous, o, r.memory.show(pod, r.status, o.terminal, isStartingOver(previous))))
+		next := apistatus.Merge(r.visible(previous), r.compute(previous, o, r.memory.show(pod, r.status, o.terminal, reportsRestartOfAll(previous))))
 		if o.mayStart && runtime.IsTerminal(next.Phase) {
 			return *previous
 		}
-		if shown := r.published(previous); !o.terminal && runtime.IsTerminal(next.Phase) && !runtime.IsTerminal(shown.Phase) && r.config.unpreparesDevices(pod) {
+		if shown := r.visible(previous); !o.terminal && runtime.IsTerminal(next.Phase) && !runtime.IsTerminal(shown.Phase) && r.config.unpreparesDevices(pod) {
 			next.Phase = cmp.Or(shown.Phase, v1.PodPending)
 		}
 		return next
@@ -165,8 +165,8 @@ func (r *report) publish(ctx context.Context, o statusFacts) {
 	r.deliveries.Go(func() { r.deliver(ctx) })
 }
 
-// newest returns the newer one of a status and the reported one.
-func (r *report) newest(status *runtime.PodStatus) *runtime.PodStatus {
+// newerOf returns the newer one of a status and the reported one.
+func (r *report) newerOf(status *runtime.PodStatus) *runtime.PodStatus {
 	box := &r.memory.reported
 	box.mu.Lock()
 	defer box.mu.Unlock()
@@ -183,7 +183,7 @@ const changeDelay = 100 * time.Millisecond
 // newer status of the runtime that is observed, and the results of probes that have changed. It waits for
 // the delay before each report. mayStart is the field of statusFacts with this name.
 func (r *report) reportChanges(ctx context.Context, delay time.Duration, mayStart bool) (end func()) {
-	if r.memory.observedAfter(r.newest(nil)) != nil {
+	if r.memory.observedAfter(r.newerOf(nil)) != nil {
 		r.memory.wake()
 	}
 	ended := make(chan struct{})
@@ -227,9 +227,9 @@ func (r *report) awaitUnreported(ctx context.Context, ended <-chan struct{}, del
 	return true
 }
 
-// published returns the last status visible to all: the last reported one, or one with a terminal
+// visible returns the last status visible to all: the last reported one, or one with a terminal
 // phase set by another component.
-func (r *report) published(reported *v1.PodStatus) *v1.PodStatus {
+func (r *report) visible(reported *v1.PodStatus) *v1.PodStatus {
 	if theirs := &r.pod.Load().Status; runtime.IsTerminal(theirs.Phase) && (reported == nil || !runtime.IsTerminal(reported.Phase)) {
 		return theirs
 	}
@@ -275,8 +275,8 @@ func (r *report) showsEnd(known recalled) bool {
 	return runtime.IsTerminal(r.compute(r.memory.reported.lastOr(&r.pod.Load().Status), statusFacts{failed: known.failed}, known.shown).Phase)
 }
 
-// isStartingOver reports whether a status reports that all containers restart (KEP-5532).
-func isStartingOver(s *v1.PodStatus) bool {
+// reportsRestartOfAll reports whether a status reports that all containers restart (KEP-5532).
+func reportsRestartOfAll(s *v1.PodStatus) bool {
 	return s != nil && slices.ContainsFunc(s.Conditions, func(c v1.PodCondition) bool {
 		return c.Type == v1.AllContainersRestarting && c.Status == v1.ConditionTrue
 	})
@@ -377,7 +377,7 @@ func (b *statusBox) deliver(ctx context.Context, set func(*v1.PodStatus) error) 
 	if b.delivering.lock(ctx) == nil {
 		defer b.delivering.unlock()
 	} // otherwise ctx has ended, and its error is why the status was not delivered
-	status := b.next()
+	status := b.pending()
 	if status == nil {
 		return
 	}
@@ -394,7 +394,7 @@ func (b *statusBox) deliver(ctx context.Context, set func(*v1.PodStatus) error) 
 	b.waits = b.last != status
 }
 
-func (b *statusBox) next() *v1.PodStatus {
+func (b *statusBox) pending() *v1.PodStatus {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if !b.waits || b.tried == b.last {

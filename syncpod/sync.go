@@ -66,7 +66,7 @@ func (s *Syncer) SyncPod(ctx context.Context, pod *v1.Pod, status *runtime.PodSt
 
 		d.facts = s.gather(ctx, p, d.status, inFlight.names())
 		d.plan = s.decide(d.facts.Input)
-		if inFlight.any() && startsOver(d.plan) {
+		if inFlight.any() && endsFlights(d.plan) {
 			inFlight.end()
 			inFlight, d.facts.InFlight = newFlights(ctx), nil
 			d.plan = s.decide(d.facts.Input)
@@ -89,7 +89,7 @@ func (s *Syncer) SyncPod(ctx context.Context, pod *v1.Pod, status *runtime.PodSt
 			done, again = s.await(ctx, d, done, inFlight)
 			s.conclude(ctx, d, &done)
 			p.memory.setChanged() // by an earlier plan's step, perhaps
-			status = p.memory.newest()
+			status = p.memory.newestObserved()
 		}
 		err = joined(done.failed)
 	}
@@ -150,8 +150,8 @@ func (o *outcome) fail(e *StepError) {
 	}
 }
 
-// startsOver reports whether a plan stops the pod, or starts it over: no start in an earlier plan may be completed then.
-func startsOver(p actions.Plan) bool { return p.KillPod || p.Sandbox.Create || len(p.Reset) > 0 }
+// endsFlights reports whether a plan stops the pod, or starts it over: no start in an earlier plan may be completed then.
+func endsFlights(p actions.Plan) bool { return p.KillPod || p.Sandbox.Create || len(p.Reset) > 0 }
 
 func validate(pod *v1.Pod) error {
 	if err := (actions.Input{Pod: pod}).Validate(); err != nil {
@@ -242,7 +242,7 @@ func (s *Syncer) rememberStatus(ctx context.Context, p *openPod, read *runtime.P
 	full := s.withMessages(p.pod, p.memory, p.memory.withoutCutStarts(read))
 	completed := p.memory.see(read, full)
 	s.postStopExited(ctx, p.pod, p.memory, full)
-	s.releaseMounts(p.memory, startIsOver(full))
+	s.releaseMounts(p.memory, startHasEnded(full))
 	p.memory.Record(ctx)
 	return completed
 }
@@ -289,7 +289,7 @@ func (s *Syncer) postStopExited(ctx context.Context, pod *v1.Pod, m *podMemory, 
 }
 
 // reportPod reports a pod's status with these failures, and those before the starts that have succeeded.
-func (s *Syncer) reportPod(ctx context.Context, d *decision, done *outcome, failed []*StepError, started ...startedOver) {
+func (s *Syncer) reportPod(ctx context.Context, d *decision, done *outcome, failed []*StepError, started ...pastFailure) {
 	conditions := resizeConditions(d, done, failed)
 	s.reportResize(d, conditions)
 	o := statusFacts{failed: failed, started: started, conditions: conditions}
@@ -312,7 +312,7 @@ func (s *Syncer) conclude(ctx context.Context, d *decision, done *outcome) {
 // those of containers that were not started in this work, and those of containers that were,
 // but whose status is from before. A container waits for the same reason until its start has
 // succeeded and a status shows it, so that its reported state does not change in between.
-func (o *outcome) unresolved(before []*StepError) (kept []*StepError, started []startedOver) {
+func (o *outcome) unresolved(before []*StepError) (kept []*StepError, started []pastFailure) {
 	for _, f := range before {
 		name := f.Container.Name
 		again := slices.ContainsFunc(o.failed, func(now *StepError) bool { return now.Container.Name == name })
@@ -320,7 +320,7 @@ func (o *outcome) unresolved(before []*StepError) (kept []*StepError, started []
 		switch {
 		case name == "" || again || c != nil && c.State == runtime.ContainerRunning:
 		case slices.Contains(o.started, name):
-			started = append(started, startedOver{f, idOf(c)})
+			started = append(started, pastFailure{f, idOf(c)})
 		default:
 			kept = append(kept, f)
 		}

@@ -183,7 +183,7 @@ func (s *Syncer) stop(ctx context.Context, pod *v1.Pod, m *podMemory, status *ru
 	}
 	if r != nil {
 		reported()
-		status = r.newest(status)
+		status = r.newerOf(status)
 	}
 	return status, r, err
 }
