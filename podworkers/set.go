@@ -85,7 +85,7 @@ func (s *Set) next(now time.Time, p *state) (w Work, ok bool, e Effects) {
 		return p.remove(s.revision), true, Effects{}
 	case !p.waitsForName(): // it begins
 	case p.phase != Syncing:
-		return Work{}, false, s.finish(p)
+		return Work{}, false, s.finishUnstarted(p)
 	case !s.statics.start(p.fullName, p.uid, s.mayStart):
 		return Work{}, false, Effects{}
 	}
@@ -99,8 +99,8 @@ func (s *Set) mayStart(uid types.UID) bool {
 	return known && !p.started
 }
 
-// finish ends a pod that never started.
-func (s *Set) finish(p *state) Effects {
+// finishUnstarted ends a pod that never started.
+func (s *Set) finishUnstarted(p *state) Effects {
 	e := p.finish()
 	e.Successors = s.statics.end(p.fullName, p.uid, s.mayStart)
 	return e

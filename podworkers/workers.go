@@ -132,28 +132,28 @@ func (w *Workers) unlock(changes *changes) {
 // work does the work of ready pods, and returns when no pod is ready.
 func (w *Workers) work() {
 	defer w.running.Done()
-	for j := w.first(); j != nil; {
-		j = w.finish(j, j.do(&w.config))
+	for j := w.firstJob(); j != nil; {
+		j = w.endJob(j, j.do(&w.config))
 	}
 }
 
-// first returns a goroutine's first job, nil if another goroutine has taken the work.
-func (w *Workers) first() *job {
+// firstJob returns a goroutine's first job, nil if another goroutine has taken the work.
+func (w *Workers) firstJob() *job {
 	changes := changes{now: time.Now()}
 	w.mu.Lock()
 	defer w.unlock(&changes)
 	w.goroutineStarting = false
-	return w.scheduler.next(&changes)
+	return w.scheduler.nextJob(&changes)
 }
 
-// finish ends a job and returns the next one, of any pod. It returns nil if there is none.
-func (w *Workers) finish(j *job, end ended) *job {
+// endJob ends a job and returns the next one, of any pod. It returns nil if there is none.
+func (w *Workers) endJob(j *job, end ended) *job {
 	changes := changes{now: time.Now()}
 	w.config.Tracker.WorkEnded(j.Work, end.err)
 	w.config.Observer.SyncEnded(j.Work, changes.now.Sub(j.started), end.err)
 	j.cancel(nil)
 	w.mu.Lock()
 	defer w.unlock(&changes)
-	w.scheduler.finish(j, end, &changes)
-	return w.scheduler.next(&changes)
+	w.scheduler.endJob(j, end, &changes)
+	return w.scheduler.nextJob(&changes)
 }

@@ -17,7 +17,7 @@ const (
 	syncQueue
 )
 
-// add enqueues a pod. A pod in the sync queue that must stop moves to the stop queue; next
+// add enqueues a pod. A pod in the sync queue that must stop moves to the stop queue; take
 // skips its stale entry.
 func (r *ready) add(p *worker) {
 	switch {
@@ -35,9 +35,9 @@ func (r *ready) any() bool {
 	return len(r.stops) > 0 || len(r.syncs) > 0 && (r.limit == 0 || r.syncing < r.limit)
 }
 
-// next dequeues a pod. It returns nil if the entry is stale: the pod has moved to the
+// take dequeues a pod. It returns nil if the entry is stale: the pod has moved to the
 // other queue.
-func (r *ready) next() *worker {
+func (r *ready) take() *worker {
 	queue, from := &r.stops, stopQueue
 	if len(r.stops) == 0 {
 		queue, from = &r.syncs, syncQueue

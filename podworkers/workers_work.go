@@ -44,11 +44,11 @@ func (p *worker) appendMoves(moves []moved) []moved {
 // mayStart reports whether there is work that can start now.
 func (s *scheduler) mayStart() bool { return s.stage == running && s.ready.any() }
 
-// next returns the next job, nil if there is none.
-func (s *scheduler) next(changes *changes) *job {
+// nextJob returns the next job, nil if there is none.
+func (s *scheduler) nextJob(changes *changes) *job {
 	for s.mayStart() {
-		if p := s.ready.next(); p != nil {
-			if j := s.start(p, changes); j != nil {
+		if p := s.ready.take(); p != nil {
+			if j := s.startJob(p, changes); j != nil {
 				return j
 			}
 		}
@@ -56,8 +56,8 @@ func (s *scheduler) next(changes *changes) *job {
 	return nil
 }
 
-// start begins the work of an idle pod, if it has any.
-func (s *scheduler) start(p *worker, changes *changes) *job {
+// startJob begins the work of an idle pod, if it has any.
+func (s *scheduler) startJob(p *worker, changes *changes) *job {
 	work, ok, e := s.set.next(changes.now, p.state)
 	if !ok {
 		s.applyTo(p, p.uid, e, changes)
@@ -111,8 +111,8 @@ func (s *scheduler) abandon(p *worker, changes *changes) {
 	s.apply(p.uid, s.set.Abandon(j.Work), changes)
 }
 
-// finish records a job's end.
-func (s *scheduler) finish(j *job, end ended, changes *changes) {
+// endJob records a job's end.
+func (s *scheduler) endJob(j *job, end ended, changes *changes) {
 	p := j.pod
 	if p.job != j {
 		s.late(j, end.outcome(), changes)
