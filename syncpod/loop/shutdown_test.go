@@ -261,6 +261,7 @@ func TestShutdownPolicyIsChecked(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "CriticalGracePeriod is 2s") || n.running("uid-web") != 1 {
 			t.Errorf("%v, %d run, want an error and %q in it and 1", err, n.running("uid-web"), "CriticalGracePeriod is 2s")
 		}
+		n.inject(faults.Fault{Match: faults.Match{Method: critest.StopContainer}, Delay: time.Minute})
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		if err := a.Shutdown(ctx, shutdown.Policy{GracePeriod: time.Second}); err == nil {
