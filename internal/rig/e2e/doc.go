@@ -23,6 +23,9 @@
 // draws attacks at random for that long on each endpoint, from a seed that the test logs; PODSYNC_HOSTILE_SEED repeats it.
 // The program in hostile is both the agent and the attacks.
 //
+// TestUsualPodsOnRuntimes, with PODSYNC_USUAL=1, and TestUsualPodsOfAKubelet, with the path of a kubelet in PODSYNC_KUBELET, compare
+// pods as people write them with the runtime in memory, where TestUsualPods runs them.
+//
 // PODSYNC_E2E is one endpoint, or several separated by commas. The directory should have a short path: that of a unix socket
 // is limited to 107 bytes.
 package e2e
