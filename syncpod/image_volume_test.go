@@ -27,6 +27,14 @@ func withImageVolume(p *v1.Pod) {
 	p.Spec.Containers = append(p.Spec.Containers, v1.Container{Name: "other", Image: p.Spec.Containers[0].Image})
 }
 
+// withModels has the images of withImageVolume, whose subPath the runtime requires.
+func withModels(c *critest.Config) {
+	c.Registry = []critest.RemoteImage{
+		{Image: critest.Image{Name: "registry.test/app:1"}},
+		{Image: critest.Image{Name: dataImage, Files: map[string]string{"/models/weights": "w"}}},
+	}
+}
+
 // mountingImages makes agents whose containers get the mounts of their volumes.
 func mountingImages(t *testing.T) func(*syncpod.Config) {
 	volumes, err := local.New(local.Config{Unprivileged: true})
@@ -92,7 +100,7 @@ func TestImageVolume(t *testing.T) {
 		if n.events.count("Pulling spec.containers{app} Pulling image \""+dataImage) != 1 || n.events.count("Pulled spec.containers{app} Successfully pulled image \""+dataImage) != 1 {
 			t.Errorf("events %q, want 1 and 1", n.events.all)
 		}
-	})
+	}, withModels)
 }
 
 // A container whose image volume cannot be pulled waits for it as for its own image. Other containers
@@ -122,7 +130,7 @@ func TestImageVolumeThatIsMissing(t *testing.T) {
 		fault.Remove()
 		n.settle(pod, 10*time.Minute)
 		n.wantStates("app 0 running", "other 0 running")
-	})
+	}, withModels)
 }
 
 // After a failure, the images of a container are no longer marked as in use.
@@ -137,5 +145,5 @@ func TestImagesAreGivenBack(t *testing.T) {
 				t.Errorf("%s is held", name)
 			}
 		}
-	})
+	}, withModels)
 }
