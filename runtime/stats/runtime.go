@@ -27,18 +27,23 @@ type reported struct {
 	err        error // the reason why figures are missing
 }
 
-// ask reads the stats of all pods with their containers, or else those of all containers.
+// ask reads the stats of all pods with their containers. It reads those of all containers if that fails, or if a pod comes without
+// its containers, as from CRI-O before 1.27 (cri-o #6563).
 func ask(ctx context.Context, rt Runtime) reported {
 	r := reported{sandboxes: map[string]*runtimeapi.LinuxPodSandboxStats{}, containers: map[string]*runtimeapi.ContainerStats{}}
 	pods, err := rt.ListPodSandboxStats(ctx, &runtimeapi.ListPodSandboxStatsRequest{})
-	if err == nil {
-		for _, p := range pods.GetStats() {
-			r.sandboxes[p.GetAttributes().GetId()] = p.GetLinux()
-			r.add(p.GetLinux().GetContainers())
-		}
+	if err != nil {
+		r.err = failure("ListPodSandboxStats", err)
+	}
+	whole := err == nil
+	for _, p := range pods.GetStats() {
+		r.sandboxes[p.GetAttributes().GetId()] = p.GetLinux()
+		r.add(p.GetLinux().GetContainers())
+		whole = whole && len(p.GetLinux().GetContainers()) > 0
+	}
+	if whole {
 		return r
 	}
-	r.err = failure("ListPodSandboxStats", err)
 	containers, err := rt.ListContainerStats(ctx, &runtimeapi.ListContainerStatsRequest{})
 	if err != nil {
 		r.err = errors.Join(r.err, failure("ListContainerStats", err))

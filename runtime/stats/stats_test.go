@@ -472,6 +472,21 @@ func TestMissingStatsOfTheRuntimeAreReadFromTheKernel(t *testing.T) {
 	}
 }
 
+// A runtime that reports pods without their containers: those are read from its other list.
+func TestPodsWithoutTheirContainers(t *testing.T) {
+	bare := ofPod()
+	bare.Linux.Containers = nil
+	rt := &statsRuntime{pods: []*runtimeapi.PodSandboxStats{bare}, containers: []*runtimeapi.ContainerStats{ofContainer()}}
+	got, err := reader(t, rt, layouts[0].tree()).Read(t.Context(), []*runtime.PodStatus{pod()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := got.Pods[0]
+	same(t, "pod", p.CPU, toldCPU)
+	same(t, "container", p.Containers[0].CPU, `{"usageCoreNanoSeconds":70,"usageNanoCores":9}`)
+	same(t, "layer", p.Containers[0].RootFS, `{"inodesUsed":6,"usedBytes":5}`)
+}
+
 const huge = "18446744073709551615" // the largest number of 64 bits
 
 // One file at a time is damaged: the error names it, and all other figures are unchanged.

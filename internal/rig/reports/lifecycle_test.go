@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/status"
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/podsync/podsync/podworkers"
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/runtime/cri/critest/faults"
 	"github.com/podsync/podsync/syncpod/shutdown"
@@ -251,5 +252,42 @@ func TestPreStopWithAnEndlessAnswer(t *testing.T) {
 		time.Sleep(time.Minute)
 		n.want(n.runs("app")[0].Ended.Sub(begun) < 5*time.Second, true, "stopped in time")
 		n.want(n.runs("app")[0].ExitCode, 0, "exit code")
+	})
+}
+
+// A pod that arrives while the node shuts down does not start.
+func TestPodThatArrivesDuringAShutdown(t *testing.T) {
+	on(t, critest.Config{}, nil, func(n *node) {
+		n.apply(`{metadata: {name: web}, spec: {priority: 0, terminationGracePeriodSeconds: 30, containers: [{name: web, command: [sh, -c, "trap 'sleep 15; exit 0' TERM; sleep infinity & wait"]}]}}`)
+		time.Sleep(time.Minute)
+		done := make(chan error)
+		go func() {
+			done <- n.agent.Shutdown(n.Context(), shutdown.Policy{GracePeriod: time.Minute, CriticalGracePeriod: 20 * time.Second})
+		}()
+		time.Sleep(5 * time.Second)
+		n.apply(`{metadata: {name: late}, spec: {containers: [{name: late, command: [server]}]}}`)
+		if err := <-done; err != nil {
+			n.Error(err)
+		}
+		time.Sleep(time.Minute)
+		n.want(len(n.runs("late")), 0, "runs of the late pod")
+		n.want(n.status("late").Phase, v1.PodFailed, "its phase")
+	})
+}
+
+// A pod that the node has evicted is not started again, and stays evicted for the next agent.
+func TestEvictedPodOverARestart(t *testing.T) {
+	on(t, critest.Config{}, nil, func(n *node) {
+		n.apply(`{metadata: {name: a}, spec: {terminationGracePeriodSeconds: 60, containers: [{name: app, command: [sh, -c, "trap 'exit 5' TERM; sleep infinity & wait"]}]}}`)
+		time.Sleep(time.Minute)
+		if err := n.agent.KillPod(n.Context(), "a", podworkers.StopRequest{GracePeriodSeconds: new(int64(5)), Report: &podworkers.StopReport{Reason: "Evicted", Message: "x"}}); err != nil {
+			n.Fatal(err)
+		}
+		n.restart(time.Second)
+		time.Sleep(10 * time.Minute)
+		n.want(n.status("a").Phase, v1.PodFailed, "phase")
+		n.want(n.status("a").Reason, "Evicted", "reason")
+		n.want(n.ended("a", "app").ExitCode, 5, "exit code")
+		n.want(len(n.runs("app")), 1, "runs")
 	})
 }

@@ -170,3 +170,32 @@ func TestGracePeriodOfAProbe(t *testing.T) {
 		n.want(took, 40*time.Second, "time of the deletion")
 	})
 }
+
+// A container in its startup period stays unready and not started over restarts of the agent, and its liveness is not probed.
+func TestStartupPeriodOverARestart(t *testing.T) {
+	on(t, critest.Config{}, nil, func(n *node) {
+		n.apply(`{metadata: {name: a}, spec: {containers: [{name: app, command: [server], startupProbe: {exec: {command: ["false"]}, periodSeconds: 10, failureThreshold: 100}, livenessProbe: {exec: {command: ["false"]}, periodSeconds: 1, failureThreshold: 1}}]}}`)
+		for range 5 {
+			time.Sleep(30 * time.Second)
+			n.restart(time.Second)
+		}
+		time.Sleep(time.Minute)
+		for _, s := range n.past("a") {
+			if len(s.ContainerStatuses) > 0 && (*s.ContainerStatuses[0].Started || s.ContainerStatuses[0].Ready) {
+				n.Errorf("it is started or ready: %+v", s)
+			}
+		}
+		n.want(len(n.runs("app")), 1, "runs")
+	})
+}
+
+// The grace period of a startup probe counts for a sidecar, too.
+func TestGracePeriodOfAStartupProbe(t *testing.T) {
+	on(t, critest.Config{}, nil, func(n *node) {
+		n.apply(`{metadata: {name: a}, spec: {terminationGracePeriodSeconds: 300, initContainers: [{name: side, restartPolicy: Always, command: [sh, -c, "trap '' TERM; sleep infinity"], startupProbe: {exec: {command: ["false"]}, periodSeconds: 5, failureThreshold: 1, terminationGracePeriodSeconds: 1}}], containers: [{name: app, command: [server]}]}}`)
+		time.Sleep(time.Minute)
+		p := n.runs("side")[0]
+		took := p.Ended.Sub(p.Started)
+		n.want(took > 0 && took <= 10*time.Second, true, fmt.Sprint("killed after ", took))
+	})
+}

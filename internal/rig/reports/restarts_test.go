@@ -286,3 +286,57 @@ func TestR1_SourcesThatHangDelayARestartOnce(t *testing.T) {
 		}
 	})
 }
+
+// reboot kills the agent and stops all that runs, and starts both again.
+func reboot(n *node) {
+	n.Helper()
+	n.Kill()
+	if err := n.Restart(faults.Restart{Down: 20 * time.Second, Disconnect: true, Sandboxes: faults.EffectStopped, Containers: faults.EffectStopped}); err != nil {
+		n.Fatal(err)
+	}
+	time.Sleep(30 * time.Second)
+	n.start()
+}
+
+// After each reboot all init containers run again, in their order and before the others, also if it interrupted them, or if the agent
+// is killed while they run again.
+func TestInitContainersOverReboots(t *testing.T) {
+	on(t, critest.Config{}, nil, func(n *node) {
+		n.apply(`{metadata: {name: a}, spec: {initContainers: [{name: i1, command: [sleep, "20"]}, {name: i2, command: [sleep, "20"]}, {name: side, restartPolicy: Always, command: [server]}, {name: i3, command: [sleep, "5"]}], containers: [{name: app, command: [server]}]}}`)
+		time.Sleep(30 * time.Second) // i2 runs
+		reboot(n)
+		time.Sleep(5 * time.Minute)
+		reboot(n)
+		time.Sleep(10 * time.Second) // i1 runs
+		n.restart(time.Second)
+		time.Sleep(5 * time.Minute)
+		for c, runs := range map[string]int{"i1": 3, "i2": 3, "side": 2, "i3": 2, "app": 2} {
+			n.want(len(n.runs(c)), runs, "runs of "+c)
+		}
+		for i, app := range n.runs("app") {
+			n.want(app.Started.Before(n.runs("i3")[i].Ended), false, "the app starts after the last init container")
+		}
+		n.want(n.status("a").Phase, v1.PodRunning, "phase")
+	})
+}
+
+// A log file, or the whole directory of logs, that an administrator deletes comes back, and keeps no container from restarting.
+func TestLogIsDeletedOnTheNode(t *testing.T) {
+	on(t, critest.Config{}, nil, func(n *node) {
+		n.apply(`{metadata: {name: a}, spec: {containers: [{name: app, command: [sh, -c, "for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do echo line $i; sleep 20; done; exit 1"]}]}}`)
+		time.Sleep(time.Minute)
+		logs, _ := filepath.Glob(filepath.Join(n.Logs, "*", "app", "0.log"))
+		n.want(len(logs), 1, "logs")
+		if err := os.Remove(logs[0]); err != nil {
+			n.Fatal(err)
+		}
+		time.Sleep(2 * time.Minute)
+		n.want(logSize(n, "app") > 0, true, "there are new lines")
+		if err := os.RemoveAll(filepath.Dir(filepath.Dir(logs[0]))); err != nil {
+			n.Fatal(err)
+		}
+		time.Sleep(10 * time.Minute)
+		n.want(n.of("a", "app").RestartCount >= 1, true, "it restarts")
+		n.want(logSize(n, "app") > 0, true, "the next instance has a log")
+	})
+}

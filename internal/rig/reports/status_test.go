@@ -3,8 +3,10 @@
 package reports
 
 import (
+	"context"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -12,6 +14,7 @@ import (
 	"google.golang.org/grpc/status"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/runtime/cri/critest"
 	"github.com/podsync/podsync/runtime/cri/critest/faults"
@@ -229,5 +232,59 @@ func TestPodResourcesKeepTheirKeys(t *testing.T) {
 				n.Errorf("after a change of %v the pod's resources are %v", change, r)
 			}
 		}
+	})
+}
+
+// limits records the memory limit of each pod's cgroup.
+type limits struct {
+	mu  sync.Mutex
+	now map[types.UID]string
+}
+
+func (l *limits) EnsureCgroup(_ context.Context, pod *v1.Pod) (string, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.now[pod.UID] = pod.Spec.Containers[0].Resources.Limits.Memory().String()
+	return "", nil
+}
+
+func (l *limits) RaiseCgroup(ctx context.Context, pod *v1.Pod) (string, error) {
+	return l.EnsureCgroup(ctx, pod)
+}
+
+func (*limits) RemovePod(context.Context, types.UID) error { return nil }
+
+func (*limits) PodsCgroup() string { return "" }
+
+// A resize while no container runs raises the limit of the pod, too.
+func TestResizeOfAPodThatIsOOMKilled(t *testing.T) {
+	limits, allocate := &limits{now: map[types.UID]string{}}, allocator(t, t.TempDir(), "4")
+	on(t, critest.Config{}, func(c *agent.Config) { allocate(c); c.Sync.Extensions.Cgroups = limits }, func(n *node) {
+		pod := n.apply(`{metadata: {name: a}, spec: {containers: [{name: app, command: [sh, -c, "sleep 1; exit 137"], resources: {limits: {cpu: 1, memory: 100Mi}}}]}}`)
+		time.Sleep(15 * time.Minute)
+		for n.of("a", "app").State.Waiting == nil {
+			time.Sleep(time.Second)
+		}
+		pod = pod.DeepCopy()
+		pod.Spec.Containers[0].Resources.Limits["memory"] = resource.MustParse("200Mi")
+		n.update(pod)
+		time.Sleep(10 * time.Minute)
+		n.want(limits.now["a"], "200Mi", "limit of the pod")
+		n.want(created(n, "app").GetLinux().GetResources().GetMemoryLimitInBytes(), 200<<20, "limit of the container")
+		n.want(n.condition("a", v1.PodResizeInProgress).Type, "", "resize in progress")
+	})
+}
+
+// The address of the node follows the node in the status of running pods.
+func TestAddressOfTheNodeChanges(t *testing.T) {
+	ip := "192.0.2.1"
+	on(t, critest.Config{}, func(c *agent.Config) { c.Sync.Node.HostIPs = func() []string { return []string{ip} } }, func(n *node) {
+		n.apply(`{metadata: {name: a}, spec: {containers: [{name: app, command: [server]}]}}`)
+		n.apply(`{metadata: {name: h}, spec: {hostNetwork: true, containers: [{name: h, command: [server]}]}}`)
+		time.Sleep(time.Minute)
+		ip = "192.0.2.2"
+		time.Sleep(10 * time.Minute)
+		n.want(n.status("a").HostIP, ip, "hostIP")
+		n.want(n.status("h").HostIP, ip, "hostIP of a pod on the node's network")
 	})
 }
