@@ -51,7 +51,9 @@ func (w *world) want(o *owner, source string, p *v1.Pod) {
 	p.Annotations[runtime.AnnotationConfigSource] = source
 	w.say("%s: add %s to %s", o.name, p.UID, source)
 	kind, _, _ := strings.Cut(string(p.UID), "-")
-	w.trace.pods[p.UID] = &podSpan{kind: kindNamed(kind), owner: o, source: source, pod: p, grace: 5, needs: w.objects.need(p), hooked: w.objects.hook(p)}
+	span := &podSpan{kind: kindNamed(kind), owner: o, source: source, pod: p, grace: 5, needs: w.objects.need(p), hooked: w.objects.hook(p)}
+	span.needs = w.objects.mount(p) || span.needs
+	w.trace.pods[p.UID] = span
 	w.refuse(w.trace.pods[p.UID])
 	o.wanted[source][p.UID] = p
 	w.news(o, source)

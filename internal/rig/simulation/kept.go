@@ -8,8 +8,10 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podsync/podsync/sandbox"
+	"github.com/podsync/podsync/syncpod/container"
 	"github.com/podsync/podsync/syncpod/device"
 )
 
@@ -112,3 +114,36 @@ func (d devices) KeptPods() ([]types.UID, error) { return d.all(), nil }
 
 // Notify is not needed: the devices do not change.
 func (devices) Notify(func(types.UID)) {}
+
+// annotationMounts marks the pods that mount an image, and a volume of a source that may be unavailable.
+const annotationMounts = "simulation.test/mounts"
+
+// mounts are the mounts of containers. volumes are set up once for a pod, which needs their source. pins exist only during the start
+// of a container. While away is in effect, nothing can be mounted.
+type mounts struct {
+	volumes, pins *kept
+	away          *outage
+	source        func() error
+}
+
+func (m mounts) Mounts(_ context.Context, req container.MountRequest) (made container.Mounts, err error) {
+	pod := req.Pod.UID
+	if req.Pod.Annotations[annotationMounts] == "" {
+		return made, nil
+	}
+	if err := m.away.err(); err != nil {
+		return made, err
+	}
+	if !m.volumes.has(pod) {
+		if err := m.source(); err != nil {
+			return made, err
+		}
+		m.volumes.add(pod)
+	}
+	for _, vol := range req.Container.VolumeMounts {
+		made.Mounts = append(made.Mounts, &runtimeapi.Mount{ContainerPath: vol.MountPath, Image: &runtimeapi.ImageSpec{Image: req.Images[vol.Name]}, Readonly: true})
+	}
+	m.pins.add(pod)
+	made.Release = func() error { return m.pins.RemovePod(context.Background(), pod) }
+	return made, nil
+}

@@ -3,6 +3,7 @@ package simulation
 import (
 	"context"
 	"errors"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -22,7 +23,9 @@ import (
 // pull secrets. Their draws are apart from those of the life, so that a life of a seed differs by their failures alone.
 type objects struct {
 	rng *rand.Rand
-	mu  sync.Mutex
+	// mountsImages is whether the runtime mounts images.
+	mountsImages bool
+	mu           sync.Mutex
 	// until is when the source is available again, and hangs whether it does not answer until then.
 	until time.Time
 	hangs bool
@@ -58,15 +61,20 @@ func (o *objects) err(ctx context.Context) error {
 	}
 }
 
-// PullSecrets returns none, which suffices while the registry is available. It does not hang: the other containers of the pod would
-// wait in a sync.Once, which stops virtual time.
-func (o *objects) PullSecrets(context.Context, *v1.Pod) ([]v1.Secret, error) {
+// available returns why the source does not answer now, nil if it does.
+func (o *objects) available() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if time.Now().Before(o.until) {
-		return nil, errUnavailable
+		return errUnavailable
 	}
-	return nil, nil
+	return nil
+}
+
+// PullSecrets returns none, which suffices while the registry is available. It does not hang: the other containers of the pod would
+// wait in a sync.Once, which stops virtual time.
+func (o *objects) PullSecrets(context.Context, *v1.Pod) ([]v1.Secret, error) {
+	return nil, o.available()
 }
 
 func (o *objects) sources() env.Sources {
@@ -126,6 +134,25 @@ func (o *objects) hook(p *v1.Pod) bool {
 	return true
 }
 
+// mount gives some pods a volume, and an image that all their containers mount if the runtime can.
+func (o *objects) mount(p *v1.Pod) bool {
+	if o.rng.IntN(100) >= 30 {
+		return false
+	}
+	policy := []v1.PullPolicy{v1.PullIfNotPresent, v1.PullAlways}[o.rng.IntN(2)]
+	p.Annotations[annotationMounts] = "some"
+	if !o.mountsImages {
+		return true
+	}
+	p.Spec.Volumes = []v1.Volume{{Name: "data", VolumeSource: v1.VolumeSource{Image: &v1.ImageVolumeSource{Reference: image(p, "data", 1), PullPolicy: policy}}}}
+	for _, containers := range [][]v1.Container{p.Spec.InitContainers, p.Spec.Containers} {
+		for i := range containers {
+			containers[i].VolumeMounts = []v1.VolumeMount{{Name: "data", MountPath: "/data"}}
+		}
+	}
+	return true
+}
+
 // drawOutages makes the source of objects fail now and then.
 func (w *world) drawOutages() {
 	for range w.objects.rng.IntN(3) {
@@ -141,12 +168,16 @@ func (w *world) drawOutages() {
 		*outage
 	}{
 		{"the plugin of devices", &w.objects.plugin}, {"unmounting", o.directories.stuck}, {"removal of cgroups", o.cgroups.stuck}, {"release of devices", o.devices.stuck},
+		{"mounting", o.away}, {"unmounting of volumes", o.volumes.stuck}, {pinsStuck, o.pins.stuck},
 	} {
 		if w.objects.rng.IntN(2) == 0 {
 			continue
 		}
 		at, d := time.Duration(w.objects.rng.Int64N(int64(3*time.Minute))), time.Duration(w.objects.rng.Int64N(int64(time.Minute)))
-		w.after(at, func() { w.failFor(out.what, out.outage, d) })
+		w.after(at, func() {
+			w.trace.met[out.what]++
+			w.failFor(out.what, out.outage, d)
+		})
 	}
 }
 
@@ -172,9 +203,16 @@ func (w *world) darken() {
 		w.say("the registry is unavailable for ever")
 		w.trace.met["registry unavailable"]++
 		for _, p := range w.wantedPods(sources...) {
+			images := map[string]bool{}
 			for _, c := range slices.Concat(p.Spec.InitContainers, p.Spec.Containers) {
+				images[c.Image] = true
+			}
+			for _, vol := range p.Spec.Volumes {
+				images[vol.Image.Reference] = true
+			}
+			for _, name := range slices.Sorted(maps.Keys(images)) {
 				_, err := w.rt.Inject(faults.Fault{
-					Match: faults.Match{Method: critest.PullImage, Image: c.Image}, Times: faults.Always,
+					Match: faults.Match{Method: critest.PullImage, Image: name}, Times: faults.Always,
 					Err: status.Error(codes.Unknown, "failed to do request: dial tcp: i/o timeout"),
 				})
 				w.check(err)

@@ -33,6 +33,9 @@ type owner struct {
 	agent *agent
 	// directories, cgroups and devices are what the agents have made for pods.
 	directories, cgroups, devices *kept
+	// volumes and pins are the mounts of containers, away is when none can be made.
+	volumes, pins *kept
+	away          *outage
 	// wanted are the pods of each source, by UID.
 	wanted map[string]map[types.UID]*v1.Pod
 }
@@ -40,6 +43,7 @@ type owner struct {
 func newOwner(name string) *owner {
 	o := &owner{name: name, disk: newDisk(), wanted: map[string]map[types.UID]*v1.Pod{}}
 	o.directories, o.cgroups, o.devices = newKept(new(outage)), newKept(new(outage)), newKept(new(outage))
+	o.volumes, o.pins, o.away = newKept(new(outage)), newKept(new(outage)), new(outage)
 	for _, s := range sources {
 		o.wanted[s] = map[types.UID]*v1.Pod{}
 	}
@@ -77,7 +81,8 @@ func (w *world) start(o *owner) {
 		Sync: syncpod.Config{
 			RuntimeName: "critest", Owner: cri.Owner{Name: o.name}, Sink: w.sink(), Objects: syncpod.Objects{Sources: w.objects.sources(), PullSecrets: &w.objects},
 			Parts: syncpod.Parts{
-				Logs: logs{o.disk}, Records: o.disk, Prepare: directories{o.directories, &w.volumes}, Clean: []syncpod.Cleaner{o.directories},
+				Logs: logs{o.disk}, Records: o.disk, Prepare: directories{o.directories, &w.volumes}, Clean: []syncpod.Cleaner{o.directories, o.pins, o.volumes},
+				Mounts: mounts{o.volumes, o.pins, o.away, w.objects.available},
 			},
 			Extensions: syncpod.Extensions{Cgroups: cgroups{o.cgroups}, Devices: devices{o.devices, &w.objects.plugin}},
 			Limits:     syncpod.Limits{MaxParallelStarts: -1}, // turns depend on how busy the machine is

@@ -76,6 +76,7 @@ var rules = []rule{
 	{"R1, R3, R4: containers restart on time while the source of their objects or the registry is unavailable", (*trace).restartsInTheDark},
 	{"B6: containers restart on time while an image is pulled, or a handler runs, for another container of their pod", (*trace).restartsBesideFlights},
 	{"R5: nothing of a removed pod is on the node", (*trace).nothingStays},
+	{"R5: a mount for a start ends with it", (*trace).pinsEnd},
 	{"T7: a container that waits for a restart is reported as waiting until it runs", (*trace).steady},
 }
 

@@ -46,3 +46,19 @@ func (tr *trace) nothingStays(v *verdict) {
 		}
 	}
 }
+
+// pin is a mount for the start of a container, pinsStuck the trouble that it cannot be unmounted.
+const pin, pinsStuck = "a mount for a start", "unmounting after starts"
+
+// pinsEnd checks that mounts for starts end with them. It leaves out lives in which a start, or the unmounting after it, may have no
+// known end: the mounts then stay until the next start, or the removal of the pod.
+func (tr *trace) pinsEnd(v *verdict) {
+	if !tr.quiet("calls go wrong", "restart runtime", "restart agent", "restart both", pinsStuck) {
+		return
+	}
+	for _, uid := range tr.uids() {
+		if known := tr.pods[uid]; known.pod.Annotations[annotationMounts] != "" && known.removed.IsZero() && known.kind.outcome != never {
+			v.want(!slices.Contains(tr.left[uid], pin), "%s: left is %s", uid, pin)
+		}
+	}
+}

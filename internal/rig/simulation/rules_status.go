@@ -186,7 +186,7 @@ func finished(pod *v1.Pod, status v1.PodStatus) bool {
 // terminated with the same exit again before it has run. A run that the runtime has lost before a status
 // showed it counts. There are two exceptions: the status of a pod that is stopping
 // or has finished shows the exit of each container, and a new agent does not know the statuses of the previous
-// one.
+// one, which may have reported at the instant at which it starts.
 func (tr *trace) steady(v *verdict) {
 	type told struct {
 		v1.ContainerStatus
@@ -203,7 +203,7 @@ func (tr *trace) steady(v *verdict) {
 			last[key] = told{c, agent, s.at}
 			end, now := before.LastTerminationState.Terminated, c.State.Terminated
 			stops := finished(known.pod, s.status) || tr.asked(s.uid) || !known.unwanted().IsZero() && !known.unwanted().After(s.at)
-			if before.State.Waiting == nil || before.State.Waiting.Reason != "CrashLoopBackOff" || end == nil || before.agent != agent || stops {
+			if before.State.Waiting == nil || before.State.Waiting.Reason != "CrashLoopBackOff" || end == nil || before.agent != agent || agent != nil && !before.at.After(agent.from) || stops {
 				continue
 			}
 			ran := slices.ContainsFunc(tr.of(s.uid), func(i *instance) bool {

@@ -218,6 +218,10 @@ func TestRulesNotice(t *testing.T) {
 			two(tr)
 			tr.instances["a"].Ended, tr.instances["b"].Started, tr.pods["u"].hooked, tr.end = at(900), at(1100), true, at(2000)
 		}},
+		{"R5: a mount", "a mount for a start is left", func(tr *trace) {
+			tr.pods["u"].pod.Annotations = map[string]string{annotationMounts: "some"}
+			tr.keep(pin, []types.UID{"u"})
+		}},
 		{"R5", "logs are left", func(tr *trace) { tr.pods["u"].removed = at(1); tr.keep("logs", []types.UID{"u"}) }},
 		{"C2", "an attempt comes again", func(tr *trace) {
 			tr.calls = critest.Journal{call(critest.CreateContainer, 1, unchanged), call(critest.CreateContainer, 2, func(c *critest.Call) { c.ContainerID = "b" })}
@@ -453,6 +457,25 @@ func TestSteadyUntilItRuns(t *testing.T) {
 		got := slices.ContainsFunc(tr.result(0, false).Broken, func(b string) bool { return strings.HasPrefix(b, "T7") })
 		if got != broken {
 			t.Errorf("a run that starts at second %d: broken %t, want %t", started, got, broken)
+		}
+	}
+}
+
+// A status from the instant at which an agent starts may be of the one before, which the new one does not know.
+func TestSteadyForOneAgent(t *testing.T) {
+	ended := terminated("x://s", 1).ContainerStatuses[0].State
+	waits := v1.ContainerState{Waiting: &v1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}
+	for from, broken := range map[int]bool{2: true, 3: false, 4: false, 6: true} {
+		tr := one()
+		tr.pods["u"].pod.Spec.RestartPolicy = v1.RestartPolicyAlways
+		tr.agents[0].to = at(from)
+		tr.agents = append(tr.agents, &agentSpan{owner: "podsync", span: span{from: at(from)}})
+		for i, state := range []v1.ContainerState{waits, ended} {
+			reportAt(tr, 3+2*i, v1.PodStatus{ContainerStatuses: []v1.ContainerStatus{{Name: "c0", State: state, LastTerminationState: ended}}})
+		}
+		got := slices.ContainsFunc(tr.result(0, false).Broken, func(b string) bool { return strings.HasPrefix(b, "T7") })
+		if got != broken {
+			t.Errorf("an agent that starts at second %d: broken %t, want %t", from, got, broken)
 		}
 	}
 }

@@ -65,7 +65,7 @@ func live(t testing.TB, seed uint64) *trace {
 	name := map[critest.Model]string{critest.CRIO: "cri-o"}[model]
 	rt, _ := critest.Start(t, critest.Config{Like: model, Name: name})
 	w := &world{t: t, rng: rng, rt: rt, trace: newTrace(), owners: []*owner{newOwner("podsync")}, silence: 3 * time.Second}
-	w.objects.rng = rand.New(rand.NewPCG(seed, 2))
+	w.objects.rng, w.objects.mountsImages = rand.New(rand.NewPCG(seed, 2)), model != critest.Containerd16
 	w.chaos = faults.Random{Seed: seed, MaxDelay: time.Duration(1+rng.IntN(20)) * time.Second, Latency: latency}
 	w.drawKinds()
 	w.drawTroubles()
@@ -163,6 +163,8 @@ func (w *world) settle() {
 		w.trace.keep("directory", o.directories.all())
 		w.trace.keep("cgroup", o.cgroups.all())
 		w.trace.keep("devices", o.devices.all())
+		w.trace.keep("volumes", o.volumes.all())
+		w.trace.keep(pin, o.pins.all())
 	}
 	w.takeStock()
 	for _, o := range w.owners {
