@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
 	client "github.com/prometheus/client_golang/prometheus"
@@ -32,6 +33,16 @@ func TestMetricsOfRequestsAndCertificates(t *testing.T) {
 	} {
 		if !regexp.MustCompile(`(?m)^` + line).MatchString(text) {
 			t.Errorf("no line %s in\n%s", line, text)
+		}
+	}
+}
+
+// The paths that OPERATING.md names are served.
+func TestPathsOfMetrics(t *testing.T) {
+	n := newTarget(t)
+	for path, family := range map[string]string{"/metrics": "kubelet_running_pods", "/metrics/resource": "scrape_error", "/metrics/probes": "", "/metrics/cadvisor": "container_scrape_error"} {
+		if code, text, err := n.ask("127.0.0.1", "good-ann", path); err != nil || code != http.StatusOK || !strings.Contains(text, family) {
+			t.Errorf("%s: %d %v, want the metric %q in %.300q", path, code, err, family, text)
 		}
 	}
 }
