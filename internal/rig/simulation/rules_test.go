@@ -119,6 +119,19 @@ func TestGuessAtAnotherEnd(t *testing.T) {
 	}
 }
 
+// pulls makes each of some containers, which mount one image, pull it so many times within a minute.
+func pulls(tr *trace, containers, times int) {
+	p := tr.pods["u"].pod
+	p.Spec.Volumes = []v1.Volume{{Name: "data", VolumeSource: v1.VolumeSource{Image: &v1.ImageVolumeSource{Reference: "data:1"}}}}
+	p.Spec.Containers = nil
+	for range containers {
+		p.Spec.Containers = append(p.Spec.Containers, v1.Container{VolumeMounts: []v1.VolumeMount{{Name: "data"}}})
+	}
+	for n := range containers * times {
+		tr.calls = append(tr.calls, call(critest.PullImage, 1+n, func(c *critest.Call) { c.Container, c.Image = "", "data:1" }))
+	}
+}
+
 // Each of these is no break of the rule that it is listed under.
 func TestRulesKnowBetter(t *testing.T) {
 	running := v1.ContainerState{Running: &v1.ContainerStateRunning{}}
@@ -133,6 +146,7 @@ func TestRulesKnowBetter(t *testing.T) {
 				reportAt(tr, 2+n, v1.PodStatus{ContainerStatuses: []v1.ContainerStatus{{Name: "c0", RestartCount: 1, State: now, LastTerminationState: refused}}})
 			}
 		}},
+		{"B2", "two containers that mount an image and cannot start", func(tr *trace) { pulls(tr, 2, mostTries) }},
 		{"S3", "a pod that has failed because its container could not be started", func(tr *trace) {
 			tr.calls = critest.Journal{call(critest.StartContainer, 1, func(c *critest.Call) { c.Err = context.Canceled })}
 			reportAt(tr, 3, terminated("x://a", 128))
@@ -218,6 +232,7 @@ func TestRulesNotice(t *testing.T) {
 			two(tr)
 			tr.instances["a"].Ended, tr.instances["b"].Started, tr.pods["u"].hooked, tr.end = at(900), at(1100), true, at(2000)
 		}},
+		{"B2", "two containers pull what they mount again and again", func(tr *trace) { pulls(tr, 2, mostTries+1) }},
 		{"R5: a mount", "a mount for a start is left", func(tr *trace) {
 			tr.pods["u"].pod.Annotations = map[string]string{annotationMounts: "some"}
 			tr.keep(pin, []types.UID{"u"})

@@ -5,8 +5,10 @@ import (
 	"strings"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri/critest"
 )
 
@@ -107,7 +109,7 @@ func tellsOfEnd(s published, id string) bool {
 }
 
 // mostTries is how often what fails before a container runs is tried within a minute by
-// one agent: a wait of 10 s is the first, and each one after that is twice as long.
+// one agent: a wait of 10 s is the first, and each one after that is twice as long. Each container pulls what it mounts.
 const mostTries = 6
 
 // triesSpaced counts the agent's requests to start a container. A resize is a new reason to try. The count restarts after
@@ -127,11 +129,24 @@ func (tr *trace) triesSpaced(v *verdict) {
 			starts[key] = nil
 		}
 		starts[key] = append(starts[key], c.Start)
-		if n := len(starts[key]) - mostTries; n > 0 {
+		most := mostTries * max(1, mounting(known.pod, c.Image))
+		if n := len(starts[key]) - most; n > 0 {
 			gap := c.Start.Sub(starts[key][n-1])
-			v.want(gap > time.Minute, "%v: try %d within %v", c, mostTries+1, gap)
+			v.want(gap > time.Minute, "%v: try %d within %v", c, most+1, gap)
 		}
 	}
+}
+
+// mounting counts a pod's containers that mount an image.
+func mounting(p *v1.Pod, image string) (n int) {
+	for c := range runtime.AllContainers(p) {
+		for _, m := range c.VolumeMounts {
+			if slices.ContainsFunc(p.Spec.Volumes, func(v v1.Volume) bool { return v.Name == m.Name && v.Image != nil && v.Image.Reference == image }) {
+				n++
+			}
+		}
+	}
+	return n
 }
 
 // ranBetween reports whether the container of a call has run since the last such call.
