@@ -49,7 +49,11 @@ func (s *Syncer) moveAll(ctx context.Context, d *decision, done outcome) outcome
 	return done
 }
 
+// move forgets the CPUs of a container before it changes them: if the answer is lost, or the agent is killed, the container may run
+// on either, and must be moved again although the CPUs are meanwhile those of before.
 func (s *Syncer) move(ctx context.Context, d *decision, step actions.CPUSetStep) *StepError {
+	d.memory.setCPUSet(step.ID.ID, nil)
+	d.memory.Record(ctx)
 	_, err := s.config.Client.UpdateContainerResources(ctx, &runtimeapi.UpdateContainerResourcesRequest{
 		ContainerId: step.ID.ID, Linux: &runtimeapi.LinuxContainerResources{CpusetCpus: step.CPUSet.CPUs, CpusetMems: step.CPUSet.Mems},
 	})
@@ -59,7 +63,7 @@ func (s *Syncer) move(ctx context.Context, d *decision, step actions.CPUSetStep)
 		return failed
 	}
 	d.memory.succeeded(cpusetKey(step.Container.Name))
-	d.memory.setCPUSet(step.ID.ID, step.CPUSet)
+	d.memory.setCPUSet(step.ID.ID, &step.CPUSet)
 	d.memory.Record(ctx)
 	s.log(d.pod).Info("container moved", "container", step.Container.Name, "cpus", step.CPUSet.CPUs, "mems", step.CPUSet.Mems)
 	return nil

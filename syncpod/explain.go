@@ -30,9 +30,10 @@ func (s *Syncer) NextInput(uid types.UID, status *runtime.PodStatus) (actions.In
 		in.Status = m.completed(status)
 	}
 	ended := func(_ string, h actions.Hold) bool { return !h.Until.IsZero() && !h.Until.After(now) }
-	in.StartHolds, in.ResizeHolds = maps.Clone(in.StartHolds), maps.Clone(in.ResizeHolds)
+	in.StartHolds, in.ResizeHolds, in.CPUSetHolds = maps.Clone(in.StartHolds), maps.Clone(in.ResizeHolds), maps.Clone(in.CPUSetHolds)
 	maps.DeleteFunc(in.StartHolds, ended)
 	maps.DeleteFunc(in.ResizeHolds, ended)
+	maps.DeleteFunc(in.CPUSetHolds, ended)
 	if ended("", in.SandboxHold) {
 		in.SandboxHold = actions.Hold{}
 	}

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
+
 	"github.com/podsync/podsync/actions"
 	"github.com/podsync/podsync/runtime"
 	containerstart "github.com/podsync/podsync/syncpod/container/start"
@@ -272,6 +274,32 @@ func (f *flights) anyEnded() bool {
 	return at >= 0 ||
 		slices.ContainsFunc(f.stops, func(st *stopFlight) bool { return isClosed(st.done) }) ||
 		slices.ContainsFunc(f.handlers, func(h *handlerFlight) bool { return isClosed(h.done) })
+}
+
+// fit reports whether a pod has the containers with a stop or a handler in flight at the same places.
+func (f *flights) fit(pod *v1.Pod) bool {
+	has := func(ref actions.ContainerRef) bool {
+		now, found := actions.FindContainer(pod, ref.Name)
+		return found && now == ref
+	}
+	for _, h := range f.handlers {
+		if !has(h.step.Container) {
+			return false
+		}
+	}
+	for _, st := range f.stops {
+		for _, k := range st.plan.Kill {
+			if !has(k.Container) {
+				return false
+			}
+		}
+		for _, c := range st.plan.Clear {
+			if !has(c.Container) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // giveUp ends the starts that a change has overtaken.

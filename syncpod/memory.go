@@ -354,8 +354,8 @@ func (m *podMemory) setResources(id string, r runtime.ContainerResources) {
 	m.pod.Instances.SetResources(id, r)
 }
 
-// setCPUSet notes the CPUSet in force in an instance.
-func (m *podMemory) setCPUSet(id string, s runtime.CPUSet) {
+// setCPUSet notes the CPUSet in force in an instance, nil if it is unknown.
+func (m *podMemory) setCPUSet(id string, s *runtime.CPUSet) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.pod.Instances.SetCPUSet(id, s)

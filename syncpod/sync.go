@@ -194,7 +194,7 @@ func (s *Syncer) newest(pod types.UID) *v1.Pod {
 // definition, and the next call reports the error.
 func (s *Syncer) follow(ctx context.Context, p *openPod, inFlight *flights) *openPod {
 	newest := s.newest(p.pod.UID)
-	if newest == nil || newest == p.report.pod.Load() {
+	if newest == nil || newest == p.report.pod.Load() || !inFlight.fit(newest) {
 		return p
 	}
 	answer, err := s.allocate(ctx, newest)

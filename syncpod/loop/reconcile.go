@@ -18,12 +18,13 @@ import (
 
 // reconciler passes the desired pods to the workers.
 type reconciler struct {
-	table     *podTable
-	sources   *feeds
-	watcher   *pleg.Watcher
-	house     *housekeeper
-	cpusets   syncpod.CPUSets // nil if no container has CPUs of its own
-	admission Admission       // nil if all pods are admitted
+	table       *podTable
+	sources     *feeds
+	watcher     *pleg.Watcher
+	house       *housekeeper
+	cpusets     syncpod.CPUSets     // nil if no container has CPUs of its own
+	allocations syncpod.Allocations // nil if pods have what they request
+	admission   Admission           // nil if all pods are admitted
 	// changed is called for a pod whose definition has changed. It must return soon.
 	changed func(types.UID)
 	// shuttingDown: new pods are not started any more. It is guarded by the table's mu.
@@ -177,7 +178,11 @@ func (r *reconciler) decideAdmission(ctx context.Context, pod *v1.Pod) *syncpod.
 		return refusal
 	}
 	if r.cpusets != nil {
-		if refusal := r.cpusets.Admit(pod); refusal != nil {
+		allocated := pod // what it has, if an earlier agent has admitted it, and not what a resize asks for
+		if r.allocations != nil {
+			allocated = r.allocations.Allocated(pod)
+		}
+		if refusal := r.cpusets.Admit(allocated); refusal != nil {
 			return refusal
 		}
 	}

@@ -210,6 +210,8 @@ func differs(before, after *v1.Pod) bool {
 		!reflect.DeepEqual(before.Labels, after.Labels) ||
 		!reflect.DeepEqual(before.Annotations, after.Annotations) ||
 		!reflect.DeepEqual(before.Spec, after.Spec) ||
+		!reflect.DeepEqual(before.Status.ResourceClaimStatuses, after.Status.ResourceClaimStatuses) ||
+		!reflect.DeepEqual(before.Status.ExtendedResourceClaimStatus, after.Status.ExtendedResourceClaimStatus) ||
 		!reflect.DeepEqual(conditionsOfOthers(before.Status.Conditions), conditionsOfOthers(after.Status.Conditions))
 }
 

@@ -107,8 +107,8 @@ func (i Instances) MarkedIn(status *runtime.PodStatus, what Mark) (ids []runtime
 // SetResources notes the resources in force in an instance.
 func (i *Instances) SetResources(id string, r runtime.ContainerResources) { i.of(id).resources = &r }
 
-// SetCPUSet notes the CPUSet in force in an instance.
-func (i *Instances) SetCPUSet(id string, s runtime.CPUSet) { i.of(id).cpuset = &s }
+// SetCPUSet notes the CPUSet in force in an instance, nil if it is unknown.
+func (i *Instances) SetCPUSet(id string, s *runtime.CPUSet) { i.of(id).cpuset = s }
 
 // WithResources returns a copy of a status in which running containers without resources or a CPUSet have the recorded
 // ones.

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/podsync/podsync/internal/rig/testnode"
@@ -23,6 +24,7 @@ import (
 	"github.com/podsync/podsync/syncpod/agent"
 	"github.com/podsync/podsync/syncpod/cpu"
 	"github.com/podsync/podsync/syncpod/pinning"
+	"github.com/podsync/podsync/syncpod/resize"
 	"github.com/podsync/podsync/syncpod/source"
 )
 
@@ -52,10 +54,14 @@ func (n *node) run(pods ...*v1.Pod) *source.Push {
 		if err != nil {
 			return err
 		}
+		allocations, err := resize.New(resize.Config{State: filepath.Join(n.Root, "allocations"), Check: manager.Resize})
+		if err != nil {
+			return err
+		}
 		a, err := agent.New(agent.Config{
 			Client: cri.NewClient(run.Conn), Root: n.Root, Sources: []source.Source{from}, NoImageGC: true, NoEviction: true, NoOOMEvents: true, NoLogRotation: true,
 			Sync: syncpod.Config{
-				RuntimeName: "critest", Extensions: syncpod.Extensions{CPUSets: manager}, Node: syncpod.Node{LogsRoot: n.Logs}, Sink: syncpod.StatusSinkFunc(run.Report),
+				RuntimeName: "critest", Extensions: syncpod.Extensions{CPUSets: manager, Allocations: allocations}, Node: syncpod.Node{LogsRoot: n.Logs}, Sink: syncpod.StatusSinkFunc(run.Report),
 			},
 		})
 		if err != nil {
@@ -169,6 +175,50 @@ func TestSharedContainersMove(t *testing.T) {
 				t.Errorf("the container of pod %s has the quota %d", call.Pod, r.GetCpuQuota())
 			}
 		}
+	})
+}
+
+// A container whose move had no answer is moved again, although it should then run where it ran before.
+func TestMoveWithoutAnswer(t *testing.T) {
+	inBubble(t, func(n *node) {
+		from := n.run(shares("a"), owner("first"))
+		time.Sleep(time.Minute)
+		if _, err := n.Inject(faults.Fault{Match: faults.Match{Method: critest.UpdateContainerResources, PodUID: "a"}, When: faults.After, Times: 1, Err: status.Error(codes.Unknown, "lost")}); err != nil {
+			n.Fatal(err)
+		}
+		n.set(from, shares("a"))
+		for end := time.Now().Add(time.Minute); len(n.Journal().Of(critest.UpdateContainerResources).Pod("a")) == 0 && time.Now().Before(end); {
+			time.Sleep(100 * time.Millisecond)
+		}
+		n.want("without an answer", map[string]string{"a": "0-3"})
+		n.set(from, shares("a"), owner("second"))
+		time.Sleep(10 * time.Minute)
+		n.want("with the next owner", map[string]string{"a": "0,3", "second": "1-2"})
+	})
+}
+
+// A pod whose resize is refused has after a reboot what was allocated to it, and not what it asks for.
+func TestRefusedResizeBeforeAReboot(t *testing.T) {
+	inBubble(t, func(n *node) {
+		sized := func(cpus string) *v1.Pod {
+			pod := owner("a")
+			for _, list := range []v1.ResourceList{pod.Spec.Containers[0].Resources.Requests, pod.Spec.Containers[0].Resources.Limits} {
+				list[v1.ResourceCPU] = resource.MustParse(cpus)
+			}
+			return pod
+		}
+		from := n.run(sized("1500m"))
+		time.Sleep(time.Minute)
+		n.set(from, sized("2"))
+		time.Sleep(time.Minute)
+		n.want("before", map[string]string{"a": "0-3"})
+		n.Kill()
+		if err := n.Restart(faults.Restart{Sandboxes: faults.EffectStopped, Containers: faults.EffectStopped}); err != nil {
+			n.Fatal(err)
+		}
+		n.run(sized("2"))
+		time.Sleep(time.Minute)
+		n.want("after", map[string]string{"a": "0-3"})
 	})
 }
 

@@ -34,7 +34,7 @@ type Config struct {
 // A Provider allocates a resource to pods in their admission.
 type Provider interface {
 	topology.Provider
-	// RemovePod frees what it has allocated to a pod that is not admitted.
+	// RemovePod frees what it has allocated to a pod that is not admitted, or that has ended. It succeeds if there is nothing.
 	RemovePod(ctx context.Context, pod types.UID) error
 }
 

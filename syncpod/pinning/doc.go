@@ -11,8 +11,8 @@
 //	sync := syncpod.Config{Extensions: syncpod.Extensions{CPUSets: manager}}
 //
 // A loop.Loop asks it once about each new pod, and refuses a pod that cannot have its CPUs or memory. Containers are created with
-// their CPUs. When the CPUs that the other containers share change, each running container is updated in place. The CPUs of a
-// pod are free again when its containers have stopped for good.
+// their CPUs. When the CPUs that the other containers share change, each running container is updated in place, but for those of
+// pods that are being stopped. The CPUs of a pod are free again when its containers have stopped for good.
 //
 // The pod's own cgroup must have no CPU quota either, and a resize must not change exclusive CPUs. If the agent creates cgroups or
 // accepts resizes, connect them:

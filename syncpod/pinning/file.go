@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/podsync/podsync/runtime/hostfs"
 	"github.com/podsync/podsync/syncpod/cpu"
 	"github.com/podsync/podsync/syncpod/numamemory"
@@ -25,6 +27,11 @@ type state struct {
 	Version int              `json:"version"`
 	CPUs    cpu.State        `json:"cpus"`
 	Memory  numamemory.State `json:"memory"`
+}
+
+// has reports whether a pod has CPUs or memory. What it has is written as a whole.
+func (s state) has(pod types.UID) bool {
+	return len(s.CPUs.Pods[pod]) > 0 || len(s.Memory.Pods[pod]) > 0
 }
 
 // A file is a path.

@@ -2,6 +2,7 @@ package pinning
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -63,22 +64,26 @@ func (m *Manager) admit(pod *v1.Pod) *topology.Refusal {
 	m.changing.Lock()
 	defer m.changing.Unlock()
 	now := m.current()
-	cpus, memory := &cpu.Draft{Allocator: m.cpus, State: now.CPUs}, &numamemory.Admission{State: now.Memory}
 	all := make([]topology.Provider, 0, len(m.providers)+2)
 	for _, p := range m.providers {
 		all = append(all, p)
 	}
+	if now.has(pod.UID) { // an earlier agent has admitted it; the memory of its init containers may be another pod's
+		_, refusal := m.policy.Admit(pod, all...)
+		return refusal
+	}
+	cpus, memory := &cpu.Draft{Allocator: m.cpus, State: now.CPUs}, &numamemory.Admission{State: now.Memory}
 	if _, refusal := m.policy.Admit(pod, append(all, cpus, memory)...); refusal != nil {
 		return refusal
 	}
-	given := cpus.State.Pods[pod.UID]
-	if reflect.DeepEqual(given, now.CPUs.Pods[pod.UID]) && reflect.DeepEqual(memory.State.Pods[pod.UID], now.Memory.Pods[pod.UID]) {
+	next := state{CPUs: cpus.State, Memory: memory.State}
+	if !next.has(pod.UID) {
 		return nil
 	}
-	if err := m.change(state{CPUs: cpus.State, Memory: memory.State}); err != nil {
+	if err := m.change(next); err != nil {
 		return &topology.Refusal{Reason: topology.ReasonUnexpected, Message: fmt.Sprintf("Allocate failed due to %v, which is unexpected", err)}
 	}
-	m.log.Info("CPUs and memory allocated", "pod", podref.Name(pod), "podUID", pod.UID, "cpus", given, "memory", memory.State.Pods[pod.UID])
+	m.log.Info("CPUs and memory allocated", "pod", podref.Name(pod), "podUID", pod.UID, "cpus", next.CPUs.Pods[pod.UID], "memory", next.Memory.Pods[pod.UID])
 	return nil
 }
 
@@ -154,12 +159,21 @@ func (m *Manager) Notify(changed func()) {
 	m.changed = changed
 }
 
-// RemovePod frees the CPUs and the memory of a pod that does not run. It succeeds if the pod has none.
-func (m *Manager) RemovePod(_ context.Context, pod types.UID) error {
+// RemovePod frees the CPUs and the memory of a pod that does not run, and what Providers have given to it. It succeeds if the pod
+// has none.
+func (m *Manager) RemovePod(ctx context.Context, pod types.UID) error {
+	err := m.release(pod)
+	for _, p := range m.providers {
+		err = errors.Join(err, p.RemovePod(ctx, pod))
+	}
+	return err
+}
+
+func (m *Manager) release(pod types.UID) error {
 	m.changing.Lock()
 	defer m.changing.Unlock()
 	now := m.current()
-	if len(now.CPUs.Pods[pod]) == 0 && now.Memory.Pods[pod] == nil {
+	if !now.has(pod) {
 		return nil
 	}
 	if err := m.change(state{CPUs: now.CPUs.WithoutPod(pod), Memory: now.Memory.Release(pod)}); err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -101,6 +102,25 @@ func TestAdmit(t *testing.T) {
 	}
 }
 
+// A pod that was admitted keeps what it has: it is admitted again after a restart of the agent, when it may ask for more, and another
+// pod may have the memory of its init container.
+func TestAdmittedPodsKeepTheirs(t *testing.T) {
+	c := twoNodes(t.TempDir())
+	m := manager(t, c)
+	first := podOf("a", "init:2:3Gi app:2:1Gi")
+	if refused := m.Admit(first); refused != nil {
+		t.Fatal(refused)
+	}
+	m.Starting(first, "app")
+	if refused := m.Admit(podOf("b", "app:1:2Gi")); refused != nil {
+		t.Fatal(refused)
+	}
+	before := m.CPUSet(first, "app")
+	if m = manager(t, c); m.Admit(first) != nil || m.Admit(podOf("a", "init:2:3Gi app:3:2Gi")) != nil || m.CPUSet(first, "app") != before {
+		t.Errorf("it has %v, and had %v", m.CPUSet(first, "app"), before)
+	}
+}
+
 // Neither exclusive CPUs nor memory are resized.
 func TestResize(t *testing.T) {
 	m := manager(t, twoNodes(t.TempDir()))
@@ -184,6 +204,7 @@ func overwrite(t *testing.T, file, text string) {
 type provider struct {
 	topology.Provider
 	given   map[types.UID]topology.Hint
+	asked   int
 	removed []types.UID
 }
 
@@ -192,6 +213,7 @@ func (p *provider) Hints(*v1.Pod, *v1.Container) topology.Hints {
 }
 
 func (p *provider) Allocate(pod *v1.Pod, _ *v1.Container, affinity topology.Hint) error {
+	p.asked++
 	if p.given[pod.UID] = affinity; pod.Name == "broken" {
 		return errors.New("no card")
 	}
@@ -211,6 +233,9 @@ func TestProviders(t *testing.T) {
 	if refused := m.Admit(podOf("a", "app:2:1Gi")); refused != nil || m.CPUs("a", "app").String() != "4-5" || cards.given["a"].Nodes != 2 {
 		t.Errorf("refused with %v, CPUs %v, affinity %v", refused, m.CPUs("a", "app"), cards.given["a"])
 	}
+	if refused := m.Admit(podOf("a", "app:2:1Gi")); refused != nil || cards.asked != 2 {
+		t.Errorf("a pod that was admitted before is refused with %v, and the provider was asked %d times", refused, cards.asked)
+	}
 	if refused := m.Admit(podOf("broken", "app:2:1Gi")); refused == nil || refused.Reason != "UnexpectedAdmissionError" {
 		t.Errorf("a pod without a card is refused with %v", refused)
 	}
@@ -226,5 +251,8 @@ func TestProviders(t *testing.T) {
 	}
 	if len(cards.removed) != 3 {
 		t.Errorf("cards of %v are free", cards.removed)
+	}
+	if err := m.RemovePod(t.Context(), "nothing"); err != nil || !slices.Contains(cards.removed, "nothing") {
+		t.Errorf("%v, the cards of %v are free, want those of a pod that has ended", err, cards.removed)
 	}
 }

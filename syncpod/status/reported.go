@@ -7,8 +7,8 @@ import (
 )
 
 // WithReported returns the pod of a source with the status that was reported last, nil if there is none, so that the next status
-// continues it. The source's own status takes precedence where it is newer: a terminal phase, and the conditions that others
-// write. The result shares the rest with pod.
+// continues it. The source's own status takes precedence where it is newer: a terminal phase, and the conditions and
+// the claims that others write. The result shares the rest with pod.
 func WithReported(pod *v1.Pod, reported *v1.PodStatus) *v1.Pod {
 	if pod == nil || reported == nil || runtime.IsTerminal(pod.Status.Phase) {
 		return pod
@@ -16,6 +16,12 @@ func WithReported(pod *v1.Pod, reported *v1.PodStatus) *v1.Pod {
 	copied := *pod
 	copied.Status = *reported.DeepCopy()
 	copied.Status.Conditions = withConditions(copied.Status.Conditions, pod.Status.Conditions)
+	if claims := pod.Status.ResourceClaimStatuses; claims != nil {
+		copied.Status.ResourceClaimStatuses = claims
+	}
+	if claim := pod.Status.ExtendedResourceClaimStatus; claim != nil {
+		copied.Status.ExtendedResourceClaimStatus = claim
+	}
 	return &copied
 }
 

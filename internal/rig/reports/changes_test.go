@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
@@ -138,4 +140,39 @@ func TestImageChangesDuringAHandler(t *testing.T) {
 		n.want(n.of("a", "app").Image, "registry.test/app:2", "image")
 		n.want(n.of("a", "app").Ready, true, "ready")
 	})
+}
+
+// A change that removes a container takes effect once the container's handler or stop in flight has ended: the places of the others are new.
+func TestB7_ContainerLeavesBesideWorkInFlight(t *testing.T) {
+	const (
+		app     = `{name: app, command: [server]}`
+		handler = `{name: slow, command: [server], lifecycle: {postStart: {exec: {command: [sleep, "30"]}}}}`
+		stop    = `{name: slow, command: [sh, -c, "trap '' TERM; touch /live; sleep 20; rm /live; sleep infinity"], livenessProbe: {exec: {command: [test, -e, /live]}, periodSeconds: 1, failureThreshold: 1, initialDelaySeconds: 2}}`
+	)
+	for name, test := range map[string]struct {
+		containers string
+		app        int
+	}{
+		"the last one, in its handler":        {app + ", " + handler, 0},
+		"the first one, in its handler":       {handler + ", " + app, 1},
+		"the last one, in a stop that fails":  {app + ", " + stop, 0},
+		"the first one, in a stop that fails": {stop + ", " + app, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			on(t, critest.Config{}, nil, func(n *node) {
+				if _, err := n.Inject(faults.Fault{Match: faults.Match{Method: critest.StopContainer}, Times: 3, Delay: 10 * time.Second, Err: status.Error(codes.Unknown, "busy")}); err != nil {
+					n.Fatal(err)
+				}
+				pod := n.apply(`{metadata: {name: a}, spec: {terminationGracePeriodSeconds: 5, containers: [` + test.containers + `]}}`)
+				time.Sleep(25 * time.Second)
+				pod = pod.DeepCopy()
+				pod.Spec.Containers = pod.Spec.Containers[test.app : test.app+1]
+				n.update(pod)
+				time.Sleep(5 * time.Minute)
+				n.want(len(n.status("a").ContainerStatuses), 1, "containers with a status")
+				n.want(n.status("a").Phase, v1.PodRunning, "the phase")
+				n.want(n.status("a").ContainerStatuses[0].State.Running != nil, true, "the other container runs")
+			})
+		})
+	}
 }

@@ -166,7 +166,7 @@ func (s *Starter) create(ctx context.Context, t *target, images pulled) (made in
 		p.Containers.Used(t.spec.Name, attempt)
 		p.Instances.SetResources(id, runtime.ResourcesOf(&t.pod.Spec.Spec, t.spec))
 		if cpuset != (runtime.CPUSet{}) {
-			p.Instances.SetCPUSet(id, cpuset)
+			p.Instances.SetCPUSet(id, &cpuset)
 		}
 	})
 	s.event(t.pod, t.step.Container, v1.EventTypeNormal, EventCreated, "Container created")
