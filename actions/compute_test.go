@@ -135,7 +135,7 @@ func TestUnusableRestartRules(t *testing.T) {
 		{Action: v1.ContainerRestartRuleActionRestart, ExitCodes: &v1.ContainerRestartRuleOnExitCodes{Operator: "Near", Values: []int32{0}}},
 	}
 	if again, why := actions.AfterExit(pod, c, 0); again || why != actions.DoneSucceeded {
-		t.Errorf("AfterExit = %v, %v, want not again and %v", again, why, actions.DoneSucceeded)
+		t.Errorf("AfterExit = %v, %v, want false, %v", again, why, actions.DoneSucceeded)
 	}
 }
 
@@ -164,7 +164,7 @@ func TestRestartAllRequested(t *testing.T) {
 			status := &runtime.PodStatus{Containers: []runtime.ContainerStatus{{Name: spec.Name, State: c.state, ExitCode: c.code}}}
 			by, got := actions.RestartAllRequested(pod, status)
 			if got != c.want || got && (by.Name != spec.Name || by.Kind != kind) {
-				t.Errorf("%s, %v: %v by %v, want %v and not (got && (by.Name != spec.Name || by.Kind != kind))", name, kind, got, by, c.want)
+				t.Errorf("%s, %v: %v by %v, want %v by this container", name, kind, got, by, c.want)
 			}
 		}
 	}

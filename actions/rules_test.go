@@ -102,7 +102,7 @@ func TestI3_CreatedInitContainerIsNotWaitedFor(t *testing.T) {
 		in.Status.Containers[0].State = state
 		plan := actions.Compute(in)
 		if starts := len(plan.Start) == 1 && plan.Start[0].Reason == actions.ContainerNeverStarted; starts != (state == runtime.ContainerCreated) {
-			t.Errorf("%s: %v, want starts == (state == runtime.ContainerCreated)", name, plan)
+			t.Errorf("%s: %v, want a start of a created container only", name, plan)
 		}
 	}
 }
@@ -281,7 +281,7 @@ func TestResize(t *testing.T) {
 					t.Errorf("the plan is\n%v, want %q", plan, c.want)
 				}
 				if plan.NoOp() != (c.want == "nothing to do") {
-					t.Errorf("quiet: %v, want plan.NoOp() == (c.want == \"nothing to do\")", plan.NoOp())
+					t.Errorf("quiet: %v, want %v", plan.NoOp(), c.want == "nothing to do")
 				}
 				in.Pod.DeletionTimestamp = &metav1.Time{}
 				if plan := actions.Compute(in); !plan.NoOp() {

@@ -162,7 +162,7 @@ func TestE3_WorkHasRunsValues(t *testing.T) {
 		ctx, cancel := context.WithTimeout(context.WithValue(t.Context(), key{}, "v"), time.Second)
 		defer cancel()
 		if err := w.Run(ctx); err != nil || len(s.calls("a")) != 1 {
-			t.Errorf("%v, calls %v, want 1 of them and no error", err, s.calls("a"))
+			t.Errorf("%v, calls %v, want one call and no error", err, s.calls("a"))
 		}
 	})
 }

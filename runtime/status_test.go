@@ -92,7 +92,7 @@ func TestContainerID(t *testing.T) {
 			t.Errorf("ParseContainerID(%q): error %v, want %v", text, err, ok)
 		}
 		if ok && id.String() != text {
-			t.Errorf("%q prints as %q, want not (ok && id.String() != text)", text, id)
+			t.Errorf("%q prints as %q, want the same", text, id)
 		}
 		if !ok && !id.IsZero() {
 			t.Errorf("ParseContainerID(%q) = %v beside an error", text, id)

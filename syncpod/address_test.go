@@ -136,7 +136,7 @@ func TestS1_LateSandboxIsRemovedFirst(t *testing.T) {
 		}
 		n.wantStates("app 0 running")
 		if s := n.status(); n.readySandboxes() != 1 || s.ActiveSandbox() == nil || s.ActiveSandbox().ID != mine.ID {
-			t.Errorf("sandboxes %+v, want readySandboxes 1 and some s.ActiveSandbox() and ID %v", s.Sandboxes, mine.ID)
+			t.Errorf("sandboxes %+v, want only %v ready and active", s.Sandboxes, mine.ID)
 		}
 	}, func(c *critest.Config) { c.Like = critest.Containerd2 })
 }
@@ -179,7 +179,7 @@ func TestAddressesOfTheNodesNetwork(t *testing.T) {
 		n.settle(pod, time.Minute)
 		asked := n.Journal().Of(critest.CreateContainer)[0].Request().(*runtimeapi.CreateContainerRequest).GetConfig()
 		if e := asked.GetEnvs(); len(e) == 0 || e[0].GetKey() != "IP" || string(e[0].GetValue()) != "192.0.2.1" {
-			t.Errorf("environment %v, want some of them and Key %q and Value %q", e, "IP", "192.0.2.1")
+			t.Errorf("environment %v, want %q with the value %q first", e, "IP", "192.0.2.1")
 		}
 	})
 }
@@ -255,7 +255,7 @@ func TestS4_EventsOfANewSandbox(t *testing.T) {
 				n.restart(func(c *syncpod.Config) { c.Parts.Statuses = reader{c.Parts.Statuses, edit} })
 				_, err := n.SyncPod(t.Context(), testPod(), nil)
 				if !errors.Is(err, want) || (n.Journal().Count(critest.StartContainer) == 0) != (want != nil) {
-					t.Errorf("error %v, want error %v and (n.Journal().Count(critest.StartContainer) == 0) == (want != nil)\n%v", err, want, n.Journal())
+					t.Errorf("error %v, want error %v, and a start only without one\n%v", err, want, n.Journal())
 				}
 			})
 		})
@@ -268,7 +268,7 @@ func TestAddressIsReportedAtOnce(t *testing.T) {
 		n.Fault(faults.Fault{Match: faults.Match{Method: critest.PullImage}, Hang: &faults.Gate{}})
 		time.AfterFunc(5*time.Second, func() {
 			if s := n.report.last(); s.PodIP == "" {
-				t.Errorf("reported %+v, want not %q", s, "")
+				t.Errorf("reported %+v, want an address", s)
 			}
 		})
 		n.SyncPod(giveUp(t, 10*time.Second), testPod(), nil)

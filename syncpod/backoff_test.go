@@ -60,7 +60,7 @@ func TestB1_CrashesAreDelayedByTheSequence(t *testing.T) {
 			t.Errorf("gaps %v, want %v", got, want)
 		}
 		if n.events.count("BackOff spec.containers{app} Back-off restarting failed container app in pod web_default("+podUID+")") == 0 {
-			t.Errorf("events %q, want not 0", n.events.all)
+			t.Errorf("events %q, want a BackOff", n.events.all)
 		}
 	})
 }
@@ -78,10 +78,10 @@ func TestB1_BackOffIsNoErrorAndHasATime(t *testing.T) {
 			t.Errorf("next try at %v, want %v", r.NextTry, want)
 		}
 		if len(r.Failed) != 1 || !errors.Is(r.Failed[0], syncpod.ErrCrashLoopBackOff) || r.Failed[0].Container.Name != "app" {
-			t.Errorf("failed %v, want 1 of them and error %v and Name %q", r.Failed, syncpod.ErrCrashLoopBackOff, "app")
+			t.Errorf("failed %v, want only error %v of %q", r.Failed, syncpod.ErrCrashLoopBackOff, "app")
 		}
 		if got := n.report.container("app").State.Waiting; got == nil || got.Reason != "CrashLoopBackOff" {
-			t.Errorf("reported %v, want some got and %q", got, "CrashLoopBackOff")
+			t.Errorf("reported %v, want it to wait because of %q", got, "CrashLoopBackOff")
 		}
 	})
 }
@@ -96,7 +96,7 @@ func TestB1_ANewSandboxDoesNotEndTheWait(t *testing.T) {
 		})
 		n.drive(testPod(containers(ctr("app", "false"))), 30*time.Minute)
 		if gaps := n.gaps(critest.StartContainer); len(gaps) < 6 || len(gaps) > 14 || !slices.IsSorted(gaps) {
-			t.Errorf("gaps %v, want at least 6 and at most 14 and slices.IsSorted(gaps)", gaps)
+			t.Errorf("gaps %v, want 6 to 14 that do not become shorter", gaps)
 		}
 	})
 }
@@ -129,7 +129,7 @@ func TestB2_FailedPullIsSoonReportedAsWaiting(t *testing.T) {
 			time.Sleep(time.Until(r.NextTry))
 			r, err = n.SyncPod(t.Context(), pod, nil)
 			if err != nil || len(r.Failed) != 1 || !errors.Is(r.Failed[0], syncpod.Reason(image.ErrImagePullBackOff)) {
-				t.Fatalf("%v, %v, want 1 of them and error %v and no error", err, r.Failed, syncpod.Reason(image.ErrImagePullBackOff))
+				t.Fatalf("%v, %v, want only error %v", err, r.Failed, syncpod.Reason(image.ErrImagePullBackOff))
 			}
 			time.Sleep(time.Until(r.NextTry))
 		}
@@ -188,11 +188,11 @@ func TestB2_ReasonIsKeptWhileItWaits(t *testing.T) {
 		_, err := n.SyncPod(t.Context(), testPod(), nil)
 		step, ok := errors.AsType[*syncpod.StepError](err)
 		if !ok || step.Step != "create" || step.Container.Name != "app" || step.NotBefore.IsZero() {
-			t.Fatalf("error %+v, want ok and Step %v and Name %q and not step.NotBefore.IsZero()", err, "create", "app")
+			t.Fatalf("error %+v, want step %v of %q with the time of its retry", err, "create", "app")
 		}
 		r := n.sync(testPod())
 		if len(r.Failed) != 1 || !r.Failed[0].Waits || !errors.Is(r.Failed[0], syncpod.ErrCreateContainer) || !strings.Contains(r.Failed[0].Error(), "it is broken") {
-			t.Errorf("failed %v, want 1 of them and r.Failed[0].Waits and error %v and %q in it", r.Failed, syncpod.ErrCreateContainer, "it is broken")
+			t.Errorf("failed %v, want one step that waits, with error %v and %q in it", r.Failed, syncpod.ErrCreateContainer, "it is broken")
 		}
 		n.settle(testPod(), 15*time.Second)
 		if r := n.sync(testPod()); len(r.Failed) != 0 || n.report.container("app").State.Running == nil {

@@ -76,7 +76,7 @@ func TestCallsOfAnEnd(t *testing.T) {
 		looks := n.Journal().After(before)
 		if got := slices.Compact(n.methods(before)[:2]); !slices.Equal(got,
 			[]critest.Method{critest.StopContainer, critest.StopPodSandbox}) || len(looks.Changes()) != 2 || looks.Count(critest.ListContainers) != 1 {
-			t.Errorf("calls, want %v and 2 of them and 1\n%v", []critest.Method{critest.StopContainer, critest.StopPodSandbox}, looks)
+			t.Errorf("calls, want %v as the only changes, and one list of containers\n%v", []critest.Method{critest.StopContainer, critest.StopPodSandbox}, looks)
 		}
 	})
 }

@@ -216,7 +216,7 @@ func TestLogLink(t *testing.T) {
 	links, err := os.ReadDir(filepath.Join(dir, "links"))
 	must(t, err)
 	if len(links) != 1 || !strings.HasPrefix(links[0].Name(), "web_default_app-") {
-		t.Fatalf("links %v, want 1 of them and it to begin with %q", links, "web_default_app-")
+		t.Fatalf("links %v, want one that begins with %q", links, "web_default_app-")
 	}
 	target, err := os.Readlink(filepath.Join(dir, "links", links[0].Name()))
 	must(t, err)
@@ -243,7 +243,7 @@ func TestLogLinkName(t *testing.T) {
 	long := testPod(func(p *v1.Pod) { p.Name = strings.Repeat("p", 253) })
 	name, err := syncpod.LogLinkName(long, "app", strings.Repeat("f", 64))
 	if err != nil || len(name) != 255 || !strings.HasSuffix(name, ".log") {
-		t.Errorf("%d characters: %s, %v, want 255 of them and it to end with %q and no error", len(name), name, err, ".log")
+		t.Errorf("%d characters: %s, %v, want 255 that end with %q", len(name), name, err, ".log")
 	}
 	for _, bad := range []*v1.Pod{nil, testPod(func(p *v1.Pod) { p.Name = "../x" }), testPod(func(p *v1.Pod) { p.Namespace = "" })} {
 		if name, err := syncpod.LogLinkName(bad, "app", "id"); err == nil {

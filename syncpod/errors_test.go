@@ -69,7 +69,7 @@ func TestBackOffIsNoError(t *testing.T) {
 			t.Errorf("result %+v, %v, want a next try and no error", r, err)
 		}
 		if w := n.report.container("app").State.Waiting; w == nil || w.Reason != "ImagePullBackOff" {
-			t.Errorf("reported %+v, want some w and %q", n.report.last(), "ImagePullBackOff")
+			t.Errorf("reported %+v, want it to wait because of %q", n.report.last(), "ImagePullBackOff")
 		}
 		if n.events.count("Failed spec.containers{app} Error: ") != 1 || n.events.count("Failed spec.containers{app} Error: ErrImagePull") != 1 {
 			t.Errorf("events %q, want one event of the failure, with its reason", n.events.all)

@@ -277,7 +277,7 @@ func TestK3_SandboxThatDoesNotStop(t *testing.T) {
 		c.update(podworkers.Kill, testPod())
 		time.Sleep(10 * time.Minute)
 		if end := n.report.container("app").State.Terminated; end == nil || end.ExitCode != 143 {
-			t.Errorf("reported %+v, want some end and 143", n.report.container("app").State)
+			t.Errorf("reported %+v, want exit code 143", n.report.container("app").State)
 		}
 		if tries := n.Journal().Count(critest.StopPodSandbox); tries < 10 || tries > 80 {
 			t.Errorf("%d tries in ten minutes", tries)

@@ -75,7 +75,7 @@ func TestImageVolume(t *testing.T) {
 			pulled[req.GetImage().GetImage()] = req.GetAuth().GetUsername() // the journal hides which
 		}
 		if user := pulled[dataImage]; user == "" || pulled["registry.example/unused:v1"] != "" {
-			t.Errorf("pulled %v, want not user %q and %q", pulled, "", "")
+			t.Errorf("pulled %v, want the mounted image with a user, and not the unused one", pulled)
 		}
 		config := n.created("app")
 		var mount *runtimeapi.Mount
@@ -86,7 +86,7 @@ func TestImageVolume(t *testing.T) {
 		}
 		id := mount.GetImage().GetImage()
 		if id == "" || mount.GetHostPath() != "" || !mount.GetReadonly() || mount.GetImageSubPath() != "models" || mount.GetImage().GetUserSpecifiedImage() != dataImage {
-			t.Errorf("mount %v, want not %q and HostPath %q and mount.GetReadonly() and ImageSubPath %q and UserSpecifiedImage %v", mount, "", "", "models", dataImage)
+			t.Errorf("mount %v, want a read-only mount of %q in image %v, without a path of the host", mount, "models", dataImage)
 		}
 		if got := config.GetAnnotations()[runtime.AnnotationImageVolumes]; got != id {
 			t.Errorf("annotation %q, want %q", got, id)

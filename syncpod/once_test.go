@@ -261,7 +261,7 @@ func TestW11_ObservedPodIsNotRemembered(t *testing.T) {
 		must(t, n.SyncTerminatedPod(t.Context(), pod, ended))
 		n.Observe(t.Context(), ended)
 		if all, err := (syncpod.FileRecords{Dir: dir}).ListRecords(t.Context()); err != nil || len(all) != 0 {
-			t.Errorf("records %v, %v, want no such and no error", all, err)
+			t.Errorf("records %v, %v, want none", all, err)
 		}
 	})
 }
@@ -575,7 +575,7 @@ func TestUnknownStateIsCompletedInACopy(t *testing.T) {
 			t.Fatal(err)
 		}
 		if c := lent.Latest("app"); c.State != runtime.ContainerUnknown || !c.StartedAt.IsZero() {
-			t.Errorf("it became %+v, want %v and c.StartedAt.IsZero()", c, runtime.ContainerUnknown)
+			t.Errorf("it became %+v, want %v without a start time", c, runtime.ContainerUnknown)
 		}
 	})
 }

@@ -133,7 +133,7 @@ func TestCancelledWhileQueued(t *testing.T) {
 		}
 		for _, c := range n.Journal() {
 			if c.PodUID == string(pods[1].UID) {
-				t.Errorf("call %v, want not %v", c, string(pods[1].UID))
+				t.Errorf("call %v, want none for pod %v", c, string(pods[1].UID))
 			}
 		}
 		time.Sleep(time.Second)

@@ -102,7 +102,7 @@ func TestNothingRunsWithoutItsVolumes(t *testing.T) {
 					}
 					w := n.report.container("app").State.Waiting
 					if w == nil || w.Reason != "CreateContainerConfigError" || !strings.Contains(w.Message, field) {
-						t.Errorf("reported %+v, want some w and %q and %v in it", w, "CreateContainerConfigError", field)
+						t.Errorf("reported %+v, want reason %q, and %v in the message", w, "CreateContainerConfigError", field)
 					}
 				}
 				if n.Journal().Count(critest.CreateContainer) > 0 {
@@ -245,7 +245,7 @@ func TestRoot(t *testing.T) {
 		n.end(pod, nil)
 		must(t, n.SyncTerminatedPod(t.Context(), pod, nil))
 		if left, err := os.ReadDir(filepath.Join(root, "pods")); err != nil || len(left) > 0 {
-			t.Errorf("left %v, %v, want no left and no error", left, err)
+			t.Errorf("left %v, %v, want nothing", left, err)
 		}
 		if left, err := os.ReadDir(filepath.Join(root, "records")); err != nil || len(left) > 0 {
 			t.Errorf("records left %v, %v", left, err)

@@ -148,7 +148,7 @@ func TestW11_ALateRecordIsNotWrittenAgain(t *testing.T) {
 		close(records.answer)
 		<-done
 		if left, err := records.ListRecords(t.Context()); err != nil || len(left) > 0 {
-			t.Errorf("records of %v, %v, want no left and no error", left, err)
+			t.Errorf("records of %v, %v, want none", left, err)
 		}
 	})
 }

@@ -427,7 +427,7 @@ func TestNoRecords(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.settle(testPod(), time.Minute)
 		if all, err := n.RecordedPods(t.Context()); err != nil || len(all) != 0 {
-			t.Errorf("records %v, %v, want no such and no error", all, err)
+			t.Errorf("records %v, %v, want none", all, err)
 		}
 	})
 }

@@ -110,7 +110,7 @@ func TestW7_EndedPodStaysEnded(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		pod := testPod(func(p *v1.Pod) { p.Status.Phase = v1.PodFailed })
 		if r := n.sync(pod); !r.Terminal || n.Journal().Count(critest.RunPodSandbox) > 0 {
-			t.Errorf("result %+v, want r.Terminal and at most 0", r)
+			t.Errorf("result %+v, want a terminal one, and no new sandbox", r)
 		}
 	})
 }
@@ -142,7 +142,7 @@ func TestW1_DeletedPodIsFinished(t *testing.T) {
 		pod := testPod()
 		pod.DeletionTimestamp = new(metav1.Now())
 		if r := n.sync(pod); !r.Terminal || n.Journal().Count(critest.RunPodSandbox) > 0 {
-			t.Errorf("result %+v, want r.Terminal and at most 0\n%v", r, n.Journal())
+			t.Errorf("result %+v, want a terminal one, and no new sandbox\n%v", r, n.Journal())
 		}
 	})
 }
@@ -364,7 +364,7 @@ func TestWaitingIsReportedOnce(t *testing.T) {
 		}
 		w := n.report.container("app").State.Waiting
 		if w == nil || w.Message != "back-off 1m20s restarting failed container=app pod=web_default("+podUID+")" {
-			t.Errorf("reported %+v, want some w and %q", n.report.container("app").State, "back-off 1m20s restarting failed container=app pod=web_default("+podUID+")")
+			t.Errorf("reported %+v, want message %q", n.report.container("app").State, "back-off 1m20s restarting failed container=app pod=web_default("+podUID+")")
 		}
 		if again := len(n.report.all) - before; again > 0 {
 			t.Errorf("reported %d times while nothing changed", again)
@@ -384,11 +384,11 @@ func TestReportedWhileItStops(t *testing.T) {
 		go func() { ended <- n.SyncTerminatingPod(t.Context(), syncpod.Termination{Pod: pod}) }()
 		time.Sleep(10 * time.Second)
 		if got := n.report.container("app").State.Terminated; got == nil || got.ExitCode != 3 || got.Message != "bye app of web" {
-			t.Errorf("reported %+v, want some got and ExitCode 3 and Message %q", n.report.container("app").State, "bye app of web")
+			t.Errorf("reported %+v, want exit code 3 and message %q", n.report.container("app").State, "bye app of web")
 		}
 		must(t, <-ended)
 		if got := n.report.container("b").State.Terminated; got == nil || got.Message != "bye b of web" {
-			t.Errorf("reported %+v, want some got and %q", n.report.container("b").State, "bye b of web")
+			t.Errorf("reported %+v, want message %q", n.report.container("b").State, "bye b of web")
 		}
 	})
 }

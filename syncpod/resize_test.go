@@ -184,7 +184,7 @@ func TestStatusHasUserAndStopSignal(t *testing.T) {
 		}), time.Minute)
 		k := n.report.container("app")
 		if k.User == nil || k.User.Linux.UID != 7 || k.User.Linux.GID != 8 || !slices.Equal(k.User.Linux.SupplementalGroups, []int64{9}) {
-			t.Errorf("user %+v, want some k.User and UID 7 and GID 8 and %v", k.User, []int64{9})
+			t.Errorf("user %+v, want UID 7, GID 8 and groups %v", k.User, []int64{9})
 		}
 		if k.StopSignal == nil || *k.StopSignal != v1.SIGTERM {
 			t.Errorf("stop signal %v", k.StopSignal)

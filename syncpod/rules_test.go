@@ -110,7 +110,7 @@ func TestLogLinkParts(t *testing.T) {
 		}
 	}
 	if name, err := logLinkName(pod("ns", strings.Repeat("a", 253)), "c", strings.Repeat("1", 64)); err != nil || len(name) != 255 || !strings.HasSuffix(name, ".log") {
-		t.Errorf("%d characters, %v, want 255 of them and it to end with %q and no error", len(name), err, ".log")
+		t.Errorf("%d characters, %v, want 255 that end with %q", len(name), err, ".log")
 	}
 }
 

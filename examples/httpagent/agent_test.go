@@ -146,7 +146,7 @@ func TestDelete(t *testing.T) {
 			n.ask("PUT", web, manifest(tt.script), 201)
 			n.ask("DELETE", web+tt.query, "", 202)
 			if pod := n.pod(web); pod.DeletionTimestamp == nil || pod.Status.Phase != v1.PodRunning {
-				t.Errorf("%q: at first it is %+v, want some pod.DeletionTimestamp and %v", tt.query, pod, v1.PodRunning)
+				t.Errorf("%q: at first it is %+v, want a deletion timestamp and the phase %v", tt.query, pod, v1.PodRunning)
 			}
 			n.ask("PUT", web, manifest(tt.script), 409)
 			time.Sleep(tt.takes - time.Millisecond)

@@ -141,7 +141,7 @@ Container "other" is left alone: it runs as it should. The runtime reports attem
 		t.Errorf("timeline: %.200q, %v, want it to begin with %q and %q in it and no error", got, err, "<!DOCTYPE html>", `"n":"default/web-n1"`)
 	}
 	if got, err := do("", "timeline", "-o", "trace", "web-n1"); err != nil || !json.Valid([]byte(got)) || !strings.Contains(got, `"cat":"sandbox"`) {
-		t.Errorf("timeline: %q, %v, want json.Valid([]byte(got)) and %q in it and no error", got, err, `"cat":"sandbox"`)
+		t.Errorf("timeline: %q, %v, want JSON with %q in it", got, err, `"cat":"sandbox"`)
 	}
 	t.Setenv(serveVariable, "unix://"+socket)
 	var out heard

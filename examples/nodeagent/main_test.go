@@ -322,7 +322,7 @@ func TestDialFails(t *testing.T) {
 		said := ""
 		_, err := dial(ctx, tt.endpoint, func(format string, args ...any) { said += fmt.Sprintf(format, args...) })
 		if waits := strings.Contains(said, "No runtime answers at "+tt.endpoint+" yet: "); waits != (tt.code == exitNoRuntime) {
-			t.Errorf("%s: it says %q, want waits == (tt.code == exitNoRuntime)", tt.endpoint, said)
+			t.Errorf("%s: it says %q, want that no runtime answers only with exit code %d", tt.endpoint, said, exitNoRuntime)
 		}
 		cancel()
 		if err == nil || !hasAll(err.Error(), tt.says) || exitCode(err) != tt.code {

@@ -155,7 +155,7 @@ func TestParseLeavesNothing(t *testing.T) {
 		t.Errorf("exit code %d, %v", exitCode(err), err)
 	}
 	if left, _ := os.ReadDir(os.TempDir()); len(left) > 0 {
-		t.Errorf("%v is left, want no left", left)
+		t.Errorf("%v is left, want nothing", left)
 	}
 }
 

@@ -108,7 +108,7 @@ func TestJSON(t *testing.T) {
 		got = append(got, r)
 	}
 	if len(got) != 6 {
-		t.Fatalf("%d objects, want 6 of them\n%s", len(got), &out)
+		t.Fatalf("%d objects, want 6\n%s", len(got), &out)
 	}
 	if e := got[0]; e.Kind != "Event" || e.Name != "web-a" || e.UID != "u" || e.Container != "app" || e.Type != "Normal" || e.Reason != "Started" || e.Message != "Started container app" {
 		t.Errorf("the event is %+v", e)

@@ -130,7 +130,7 @@ func TestSpans(t *testing.T) {
 				want := map[string]string{"k8s.pod": "shop/web", "k8s.pod.name": "web", "k8s.pod.uid": "u-1", "k8s.namespace.name": "shop"}
 				got := attributes(s)
 				if got["k8s.pod.update_type"] == "" {
-					t.Errorf("%s: %v, want not %q", s.Name, got, "")
+					t.Errorf("%s: %v, want k8s.pod.update_type", s.Name, got)
 				}
 				delete(got, "k8s.pod.update_type")
 				if !maps.Equal(got, want) {

@@ -192,7 +192,7 @@ func TestCollectFromARuntimeThatBecomesUnavailable(t *testing.T) {
 			time.Sleep(time.Hour)
 			s.inject(f)
 			if _, err := s.tryCollect(99); err == nil || !strings.Contains(err.Error(), "trouble") || errors.Is(err, image.ErrDiskFull) {
-				t.Errorf("%v, want an error and %q in it and not errors.Is(err, images.ErrDiskFull)", err, "trouble")
+				t.Errorf("%v, want an error with %q in it, and not ErrDiskFull", err, "trouble")
 			}
 			if got := removals(s.collect(99)); got != "a b" {
 				t.Errorf("%q was removed when it was back", got)

@@ -122,7 +122,7 @@ func TestB3_OverCRI(t *testing.T) {
 		must.Do(t, n.ensure(t.Context(), "r.io/private:v1", "u", bob("hunter2")))
 		pulls := n.Journal().Of(critest.PullImage)
 		if len(pulls) != 2 || !pulls[1].AuthIs(&runtimeapi.AuthConfig{Username: "bob", Password: "hunter2"}) {
-			t.Errorf("pulls, want 2 of them and pulls[1].AuthIs(&runtimeapi.AuthConfig{Username: \"bob\", Password: \"hunter2\"})\n%v", pulls)
+			t.Errorf("pulls, want two, the second with the credentials of bob\n%v", pulls)
 		}
 		if all := fmt.Sprint(n.Journal(), err); strings.Contains(all, "hunter2") || strings.Contains(all, "wrong") {
 			t.Errorf("a password is printed: %s", all)

@@ -40,7 +40,7 @@ func TestEnsureImage(t *testing.T) {
 		req := Request{Image: "r.io/app:v1", PodUID: "u", RuntimeHandler: "kata", OnPull: func() { asked++ }}
 		img := must.Get(m.EnsureImageExists(t.Context(), req))(t)
 		if !img.Pulled || img.PullTook != time.Minute || img.ID != stored("r.io/app:v1").Id || img.Size != 42 || img.UID == nil || *img.UID != 1000 {
-			t.Errorf("image %+v, want img.Pulled and PullTook %v and ID %v and Size 42 and some img.UID and 1000", img, time.Minute, stored("r.io/app:v1").Id)
+			t.Errorf("image %+v, want it pulled in %v, with ID %v, size 42 and user 1000", img, time.Minute, stored("r.io/app:v1").Id)
 		}
 		again, err := m.EnsureImageExists(t.Context(), req)
 		if err != nil || again.Pulled || asked != 1 || len(r.pulls) != 1 {

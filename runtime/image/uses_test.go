@@ -38,7 +38,7 @@ func TestUsesOfRemovedImagesAreForgotten(t *testing.T) {
 	l.noteUse(then, "since")
 	l.forgetUses(map[string]bool{"there": true}, then)
 	if len(l.used) != 2 || l.lastUse([]string{"gone"}) != (time.Time{}) {
-		t.Errorf("left is %v, want 2 of them and l.lastUse([]string{\"gone\"}) == (time.Time{})", l.used)
+		t.Errorf("left is %v, want two images, and no use of gone", l.used)
 	}
 }
 
@@ -84,7 +84,7 @@ func TestStatfs(t *testing.T) {
 		return
 	}
 	if err != nil || disk.Capacity == 0 || disk.Available > disk.Capacity {
-		t.Errorf("%+v, %v, want not Capacity 0 and at most Available %v and no error", disk, err, disk.Capacity)
+		t.Errorf("%+v, %v, want a capacity, and at most %v available", disk, err, disk.Capacity)
 	}
 	if _, err := statfs(filepath.Join(dir, "none")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("%v, want that it is not there", err)

@@ -212,7 +212,7 @@ func TestReadSkipsDamagedFiles(t *testing.T) {
 	err := r.Read(t.Context(), logs.Log{Path: path}, &v1.PodLogOptions{TailLines: new(int64(9))}, &out, &out)
 	var damaged *logs.DamagedError
 	if !errors.As(err, &damaged) || damaged.Places != 4 || damaged.File != "0.log.20260102-000001" || !errors.Is(err, gzip.ErrHeader) {
-		t.Errorf("%v, want errors.As(err, &damaged) and Places 4 and File %q and error %v", err, "0.log.20260102-000001", gzip.ErrHeader)
+		t.Errorf("%v, want 4 damaged places, file %q and error %v", err, "0.log.20260102-000001", gzip.ErrHeader)
 	}
 	if out.String() != "one\ntwo\n" {
 		t.Errorf("%q, want %q", &out, "one\ntwo\n")
@@ -220,7 +220,7 @@ func TestReadSkipsDamagedFiles(t *testing.T) {
 	must.Do(t, os.Remove(path+".20260102-000001.gz"))
 	err = r.Read(t.Context(), logs.Log{Path: path}, nil, &out, &out)
 	if !errors.As(err, &damaged) || damaged.Places != 3 || damaged.File != "0.log" || damaged.Offset != int64(len(head)) {
-		t.Errorf("%v, want errors.As(err, &damaged) and Places 3 and File %q and Offset %v", err, "0.log", int64(len(head)))
+		t.Errorf("%v, want 3 damaged places, file %q and offset %v", err, "0.log", int64(len(head)))
 	}
 }
 

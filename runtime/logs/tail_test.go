@@ -149,7 +149,7 @@ func TestScannerCutsLongLines(t *testing.T) {
 		t.Errorf("%d pieces, %v, want %v and no error", len(got), err, want)
 	}
 	if p, ok := s.rest(); !ok || string(p.text) != "rest" || !p.begins || p.ends || p.offset != int64(5+2+len(long)+1+2) {
-		t.Errorf("%+v, %t, want ok and text %q and p.begins and not p.ends and offset %v", p, ok, "rest", int64(5+2+len(long)+1+2))
+		t.Errorf("%+v, %t, want the text %q that begins a line without its end, at offset %v", p, ok, "rest", int64(5+2+len(long)+1+2))
 	}
 	if s.read() != int64(5+2+len(long)+1+2+4) {
 		t.Errorf("%d bytes read", s.read())

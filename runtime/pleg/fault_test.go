@@ -604,10 +604,10 @@ func turnedAway(t *testing.T, w *watch) {
 		t.Errorf("GetNewerThan: %v after %v, want an UnavailableError at once", err, time.Since(began))
 	}
 	if since, err := w.Available(); !errors.As(err, &away) || time.Since(since) < 19*time.Minute {
-		t.Errorf("available: %v, %v, want errors.As(err, &away) and at least %v", since, err, 19*time.Minute)
+		t.Errorf("available: %v, %v, want an UnavailableError for at least %v", since, err, 19*time.Minute)
 	}
 	if h := w.Health(); h.OK() || !strings.Contains(h.String(), "runtime: not available for") {
-		t.Errorf("health: %v, want not h.OK() and %q in it", h, "runtime: not available for")
+		t.Errorf("health: %v, want a problem with %q in it", h, "runtime: not available for")
 	}
 	w.Inspect("u01")
 }
@@ -701,7 +701,7 @@ func TestFailingListsDoNotStopLooks(t *testing.T) {
 			t.Errorf("reported %q, want the exit", got)
 		}
 		if h := w.Health(); h.ListErr == nil || h.OK() || !strings.Contains(h.String(), "list: fails for") {
-			t.Errorf("health: %v, want an error and not h.OK() and %q in it", h, "list: fails for")
+			t.Errorf("health: %v, want a problem with the error of the list and %q in it", h, "list: fails for")
 		}
 		calls := n.Calls(func() { time.Sleep(time.Minute) })
 		if got := calls.Count(critest.ListPodSandbox); got > 14 {

@@ -95,7 +95,7 @@ func TestEventsWaitForTheEndOfTheWork(t *testing.T) {
 					time.Sleep(tt.within)
 				})
 				if got := w.heardOf("u"); len(got) != 1 || got[0] != "sandbox ready, app/1 running 0, app/0 exited 1" {
-					t.Errorf("reported %q, want 1 of them and %q", got, "sandbox ready, app/1 running 0, app/0 exited 1")
+					t.Errorf("reported %q, want only %q", got, "sandbox ready, app/1 running 0, app/0 exited 1")
 				}
 				if got := calls.Count(critest.ListContainers); got != 1 {
 					t.Errorf("%d looks, want one", got)

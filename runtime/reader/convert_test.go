@@ -82,7 +82,7 @@ func TestContainerStatusWithoutAnnotations(t *testing.T) {
 
 func TestConversionAllocatesNothing(t *testing.T) {
 	if got := ContainerStatus(nil, "x", ""); got.ID.ID != "" || got.Resources != nil || !got.CreatedAt.IsZero() {
-		t.Errorf("%+v, want %q and no got.Resources and got.CreatedAt.IsZero()", got, "")
+		t.Errorf("%+v, want no ID, resources or creation time", got)
 	}
 	if got := SandboxStatus(nil); got.Network != nil {
 		t.Errorf("%+v", got)

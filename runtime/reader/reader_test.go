@@ -59,7 +59,7 @@ func TestPodThatIsListedTwiceIsReadOnce(t *testing.T) {
 	n.container(n.sandbox(cri.DefaultOwner, "u", 0), "a", 0)
 	got := read(t, newTestReader(t, stutter{n}, cri.Owner{}), n, nil, "PodSandboxStatus s-u-0", "ContainerStatus c-u-a-0")
 	if len(got.Sandboxes) != 1 || len(got.Containers) != 1 {
-		t.Errorf("%+v, want 1 of them and 1 of them", got)
+		t.Errorf("%+v, want one sandbox and one container", got)
 	}
 }
 
@@ -99,7 +99,7 @@ func TestCallsOfAnEventedRuntime(t *testing.T) {
 	all := read(t, r, n, one, "PodSandboxStatus s-u-0")
 	for _, name := range []string{"a", "b", "c"} {
 		if c := all.Latest(name); c == nil || c.State != runtime.ContainerExited || c.SandboxID != "s-u-0" {
-			t.Errorf("container %s: %+v, want some c and State %v and SandboxID %q", name, c, runtime.ContainerExited, "s-u-0")
+			t.Errorf("container %s: %+v, want state %v in sandbox %q", name, c, runtime.ContainerExited, "s-u-0")
 		}
 	}
 }
@@ -202,13 +202,13 @@ func TestListAllPods(t *testing.T) {
 	r := newTestReader(t, n, cri.Owner{})
 	pods, err := r.List(t.Context())
 	if err != nil || len(pods) != 2 || pods[0].UID != "a" || pods[1].UID != "b" {
-		t.Fatalf("pods %v, %v, want 2 of them and UID %q and UID %q and no error", pods, err, "a", "b")
+		t.Fatalf("pods %v, %v, want %q and %q", pods, err, "a", "b")
 	}
 	if calls := n.took(); len(calls) != 2 {
 		t.Errorf("calls %v, want two", calls)
 	}
 	if pods[0].Running() || !pods[1].Running() || pods[1].Name != "pb" || pods[1].Namespace != "ns" {
-		t.Errorf("pods %+v %+v, want not pods[0].Running() and pods[1].Running() and Name %q and Namespace %q", pods[0], pods[1], "pb", "ns")
+		t.Errorf("pods %+v %+v, want only the second to run, with name %q in namespace %q", pods[0], pods[1], "pb", "ns")
 	}
 	if !pods[1].Changed(nil) {
 		t.Error("a pod never seen has not changed")
@@ -269,7 +269,7 @@ func TestOnlyOwnPodsAreSeen(t *testing.T) {
 		for _, p := range pods {
 			got = append(got, p.UID)
 			if status, err := r.PodStatus(t.Context(), p.UID, nil); err != nil || len(status.Containers) != 1 {
-				t.Errorf("%s: %s: %+v, %v, want 1 of them and no error", name, p.UID, status, err)
+				t.Errorf("%s: %s: %+v, %v, want one container", name, p.UID, status, err)
 			}
 		}
 		if !slices.Equal(got, tc.want) {

@@ -106,7 +106,7 @@ func bench(b *testing.B, rt stats.Runtime, root fs.FS, pods []*runtime.PodStatus
 			b.Fatal(err)
 		}
 		if p := got.Pods[benchPods-1]; len(got.Pods) != benchPods || p.CPU == nil || len(p.Containers) != 2 || p.Containers[1].Memory == nil {
-			b.Fatalf("%s, want %v of them and some p.CPU and 2 of them and some p.Containers[1].Memory", bare(b, p), benchPods)
+			b.Fatalf("%s, want %v pods with CPU, and with memory of both containers", bare(b, p), benchPods)
 		}
 	}
 	b.ReportMetric(float64(spent(b)-before)/float64(b.N)/1e6, "cpu-ms/op")

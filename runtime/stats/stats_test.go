@@ -221,14 +221,14 @@ func TestReadNode(t *testing.T) {
 	rt := &statsRuntime{}
 	n, err := reader(t, rt, tree).ReadNode(t.Context())
 	if err != nil || n.CPU != nil {
-		t.Errorf("%+v, %v, want no n.CPU and no error", n, err)
+		t.Errorf("%+v, %v, want no CPU and no error", n, err)
 	}
 	same(t, "rlimit", n.Rlimit, `{"curproc":345,"maxpid":1000}`)
 	same(t, "memory", n.Memory, `{"availableBytes":6640640000,"rssBytes":1024000000,"usageBytes":3087360000,"workingSetBytes":1551360000}`)
 	for _, text := range []string{"", "0.1\n", "0.1 0.2 0.3 many 5\n", "0.1 0.2 0.3 1/-5 5\n"} {
 		tree["proc/loadavg"] = file(text)
 		if n, err := reader(t, rt, tree).ReadNode(t.Context()); err == nil || !strings.Contains(err.Error(), "proc/loadavg") || n.Rlimit.NumOfRunningProcesses != nil || n.Memory == nil {
-			t.Errorf("%q: %+v, %v, want an error and %q in it and no n.Rlimit.NumOfRunningProcesses and some n.Memory", text, n, err, "proc/loadavg")
+			t.Errorf("%q: %+v, %v, want memory, no number of processes, and an error with %q in it", text, n, err, "proc/loadavg")
 		}
 	}
 }
@@ -589,7 +589,7 @@ func TestGoneIsNoError(t *testing.T) {
 	}
 	got, err := r.Read(t.Context(), []*runtime.PodStatus{pod()})
 	if err != nil || len(got.Pods) != 1 || got.Pods[0].CPU != nil || got.Pods[0].Containers[0].Memory != nil {
-		t.Errorf("%s, %v, want 1 of them and no got.Pods[0].CPU and no got.Pods[0].Containers[0].Memory and no error", bare(t, got.Pods), err)
+		t.Errorf("%s, %v, want one pod, without CPU and without memory of its container", bare(t, got.Pods), err)
 	}
 }
 
@@ -656,7 +656,7 @@ func FuzzRead(f *testing.F) {
 		got, _ := reader(t, &statsRuntime{}, tree).Read(t.Context(), []*runtime.PodStatus{pod()})
 		for _, m := range []*stats.Memory{got.Node.Memory, got.Pods[0].Memory} {
 			if m != nil && m.WorkingSetBytes != nil && *m.WorkingSetBytes > *m.UsageBytes {
-				t.Errorf("%s, want not (m != nil && m.WorkingSetBytes != nil && *m.WorkingSetBytes > *m.UsageBytes)", bare(t, m))
+				t.Errorf("%s, want a working set of at most the usage", bare(t, m))
 			}
 		}
 	})

@@ -106,7 +106,7 @@ func TestCreateLeavesHistoryOfADoubtAlone(t *testing.T) {
 		must.Do(t, n.runner.Stop(t.Context(), n.comesUpUnnoticed()))
 		c, err := n.createFrom(1)
 		if err != nil || c.Attempt != 1 || c.Adopted {
-			t.Fatalf("%+v, %v, want 1 and not c.Adopted and no error", c, err)
+			t.Fatalf("%+v, %v, want attempt 1, not adopted", c, err)
 		}
 		n.onlyReady(c)
 		if all := n.Sandboxes(); len(all) != 2 {

@@ -177,7 +177,7 @@ func TestEvictionForMemory(t *testing.T) {
 			t.Errorf("%q\nwant %q", status.Message, want)
 		}
 		if c := conditionOf(status, v1.DisruptionTarget); c == nil || c.Reason != "TerminationByKubelet" || c.Status != v1.ConditionTrue || c.Message != want {
-			t.Errorf("DisruptionTarget is %+v, want some c and Reason %q and Status %v and Message %v", c, "TerminationByKubelet", v1.ConditionTrue, want)
+			t.Errorf("DisruptionTarget is %+v, want reason %q, status %v and message %v", c, "TerminationByKubelet", v1.ConditionTrue, want)
 		}
 		if got := short.events.all(); !slices.Equal(got, []string{
 			"node EvictionThresholdMet: Attempting to reclaim memory",
@@ -360,7 +360,7 @@ func TestEvictionForALimit(t *testing.T) {
 			t.Errorf("%+v, want %q", status, want)
 		}
 		if len(underPressure(a)) > 0 {
-			t.Errorf("under %v, want no such", underPressure(a))
+			t.Errorf("under %v, want no pressure", underPressure(a))
 		}
 	})
 }

@@ -123,7 +123,7 @@ func TestOOMBeforeTheContainerIsSeen(t *testing.T) {
 		}
 		time.Sleep(20 * time.Second)
 		if got := events.all(); len(got) != 1 || !strings.HasPrefix(got[0], "Pod webspec.containers{app} Warning OOMKilling: Process sh, PID 7,") {
-			t.Errorf("%q, want 1 of them and it to begin with %q", got, "Pod webspec.containers{app} Warning OOMKilling: Process sh, PID 7,")
+			t.Errorf("%q, want one event that begins with %q", got, "Pod webspec.containers{app} Warning OOMKilling: Process sh, PID 7,")
 		}
 	})
 }

@@ -239,7 +239,7 @@ func TestRandomPods(t *testing.T) {
 			t.Fatal("the pod was written to")
 		}
 		if got.CPUShares < 2 || got.CPUShares > 262144 || (got.CPUQuota == nil) != (got.CPUPeriod == nil) || *got.PIDs != 5 {
-			t.Fatalf("%+v of %+v, want at least CPUShares 2 and at most CPUShares 262144 and (got.CPUQuota == nil) == (got.CPUPeriod == nil) and 5", got, pod.Spec)
+			t.Fatalf("%+v of %+v, want 2 to 262144 CPU shares, a quota and a period or neither, and 5 PIDs", got, pod.Spec)
 		}
 		for _, c := range pod.Spec.Containers {
 			if limit := c.Resources.Limits[v1.ResourceMemory]; got.Memory != nil && limit.Value() > *got.Memory {

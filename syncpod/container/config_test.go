@@ -109,7 +109,7 @@ func TestCommandSeesTheEnvironment(t *testing.T) {
 		t.Errorf("command %q, args %q", got.Command, got.Args)
 	}
 	if len(got.Envs) != 1 || got.Envs[0].Key != "A" || string(got.Envs[0].Value) != "a" {
-		t.Errorf("env %v, want 1 of them and Key %q and Value %q", got.Envs, "A", "a")
+		t.Errorf("env %v, want only %q with the value %q", got.Envs, "A", "a")
 	}
 }
 

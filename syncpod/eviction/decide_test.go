@@ -213,7 +213,7 @@ func TestPressureTransition(t *testing.T) {
 	n.after(time.Second)
 	n.wantUnder()
 	if c := n.last.Conditions[0]; c.LastTransitionTime.Equal(&began) || c.Reason != "KubeletHasSufficientMemory" {
-		t.Errorf("%+v, since %v, want not c.LastTransitionTime.Equal(&began) and %q", c, began, "KubeletHasSufficientMemory")
+		t.Errorf("%+v, since %v, want a later transition, and reason %q", c, began, "KubeletHasSufficientMemory")
 	}
 }
 

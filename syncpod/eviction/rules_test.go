@@ -18,7 +18,7 @@ func TestPolicyDefaults(t *testing.T) {
 	r := rulesOf(t, Policy{})
 	want := "[memory.available<100Mi nodefs.available<10% nodefs.inodesFree<5% imagefs.available<15% imagefs.inodesFree<5%]"
 	if got := fmt.Sprint(r.Thresholds); got != want || r.TransitionPeriod != 5*time.Minute || r.MaxPodGrace != time.Second || !r.StorageLimits {
-		t.Errorf("%s, want %v and TransitionPeriod %v and MaxPodGrace %v and r.StorageLimits\n%+v", got, want, 5*time.Minute, time.Second, r)
+		t.Errorf("%s, want %v, a transition period of %v, a grace period of %v and storage limits\n%+v", got, want, 5*time.Minute, time.Second, r)
 	}
 }
 
@@ -83,10 +83,10 @@ func FuzzAmount(f *testing.F) {
 		}
 		for _, capacity := range []uint64{0, 1, 1 << 62, 1<<64 - 1} {
 			if got := a.Of(capacity); a.Count == 0 && got > capacity {
-				t.Errorf("%q is %d of %d, want not (a.Count == 0 && got > capacity)", text, got, capacity)
+				t.Errorf("%q is %d of %d, more than all", text, got, capacity)
 			}
 			if a.text(capacity) == "" || strings.HasPrefix(a.text(capacity), "-") {
-				t.Errorf("%q of %d is written %q, want not %q and not strings.HasPrefix(a.text(capacity), \"-\")", text, capacity, a.text(capacity), "")
+				t.Errorf("%q of %d is written %q, want a text without a minus sign", text, capacity, a.text(capacity))
 			}
 		}
 		if again, err := parseAmount(a.String()); err != nil || again.Count != a.Count || again.Percent != a.Percent {

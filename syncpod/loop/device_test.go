@@ -123,7 +123,7 @@ func TestDevices(t *testing.T) {
 			t.Errorf("given back were the cards of %v, want those of u", gone)
 		}
 		if left, err := os.ReadDir(filepath.Join(dir, "devices")); err != nil || len(left) > 0 {
-			t.Errorf("left is %v, %v, want no left and no error", left, err)
+			t.Errorf("left is %v, %v, want nothing", left, err)
 		}
 	})
 }

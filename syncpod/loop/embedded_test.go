@@ -309,7 +309,7 @@ func TestP6_CrashIsSeenAtOnce(t *testing.T) {
 		n.wantRunning(1, "u")
 		got := a.sink.of("u").ContainerStatuses
 		if len(got) != 1 || got[0].RestartCount != 1 || got[0].LastTerminationState.Terminated == nil || got[0].LastTerminationState.Terminated.ExitCode != 7 {
-			t.Errorf("reported as %+v, want 1 of them and RestartCount 1 and some got[0].LastTerminationState.Terminated and ExitCode 7", got)
+			t.Errorf("reported as %+v, want one container, restarted once after exit code 7", got)
 		}
 	})
 }
@@ -363,7 +363,7 @@ func TestHealthListsPods(t *testing.T) {
 		fault.Remove()
 		time.Sleep(10 * time.Minute)
 		if h := a.Health(); !h.OK() || h.String() != "ok" {
-			t.Errorf("health is %q, want h.OK() and %q", h, "ok")
+			t.Errorf("health is %q, want %q", h, "ok")
 		}
 		if got := a.Pods(); len(got) != 1 || got[0].Pod.UID != types.UID("u") || got[0].Status.Phase != v1.PodRunning {
 			t.Errorf("pods are %+v", got)

@@ -99,7 +99,7 @@ func TestEventsHoldUpNothing(t *testing.T) {
 		synctest.Wait()
 		want := []string{"Normal Created ", "Normal Killing ", "Normal Pulled ", "Normal Pulling ", "Normal Started "}
 		if got := events.all(); len(got) != 9 || slices.ContainsFunc(want, func(w string) bool { return !events.has(w) }) || !strings.HasPrefix(got[8], "Normal Killing") {
-			t.Errorf("events %q, want 9 of them and not slices.ContainsFunc(want, func(w string) bool { return !events.has(w) }) and it to begin with %q", got, "Normal Killing")
+			t.Errorf("events %q, want %q, 9 in all, of which the last begins with %q", got, want, "Normal Killing")
 		}
 	})
 }

@@ -139,7 +139,7 @@ func TestW7_RunningPodIsAdopted(t *testing.T) {
 		}
 		got := second.sink.of("u")
 		if got.Phase != v1.PodRunning || len(got.Conditions) != len(ready) {
-			t.Fatalf("status %+v, want Phase %v and %v of them", got, v1.PodRunning, len(ready))
+			t.Fatalf("status %+v, want phase %v and %v conditions", got, v1.PodRunning, len(ready))
 		}
 		for i, c := range got.Conditions {
 			if !c.LastTransitionTime.Equal(&ready[i].LastTransitionTime) {

@@ -83,7 +83,7 @@ func TestShutdown(t *testing.T) {
 		for _, p := range append(pods, pod("file", "static", "uid-static", "")) {
 			s := a.sink.of(p.UID)
 			if s.Phase != v1.PodFailed || s.Reason != "Terminated" || s.Message != "Pod was terminated in response to imminent node shutdown." || !hasDisruption(s) {
-				t.Errorf("pod %s is %+v, want Phase %v and Reason %q and Message %q and hasDisruption(s)", p.Name, s, v1.PodFailed, "Terminated", "Pod was terminated in response to imminent node shutdown.")
+				t.Errorf("pod %s is %+v, want phase %v, reason %q, message %q and a disruption", p.Name, s, v1.PodFailed, "Terminated", "Pod was terminated in response to imminent node shutdown.")
 			}
 		}
 		if s := a.sink.of("uid-done"); s.Phase != v1.PodSucceeded || s.Reason != "" {

@@ -155,7 +155,7 @@ func TestM3_IncompleteSource(t *testing.T) {
 		time.Sleep(time.Hour)
 		n.wantRunning(1, "u1", "u2")
 		if h := second.Health(); h.OK() || !strings.Contains(h.String(), "source file: two.yaml: half written") {
-			t.Errorf("health is %q, want not h.OK() and %q in it", h, "source file: two.yaml: half written")
+			t.Errorf("health is %q, want a problem with %q in it", h, "source file: two.yaml: half written")
 		}
 		part.next <- source.Snapshot{Pods: []*v1.Pod{pod("file", "one", "u1", forever)}}
 		time.Sleep(10 * time.Second)

@@ -19,7 +19,7 @@ func releases(t *testing.T) []string {
 	t.Helper()
 	files, err := filepath.Glob("../../internal/rig/upgrade/testdata/v*/records/*.json")
 	if err != nil || len(files) == 0 {
-		t.Fatalf("%d files, %v, want some and no error", len(files), err)
+		t.Fatalf("%d files, %v, want at least one", len(files), err)
 	}
 	slices.Sort(files)
 	return files

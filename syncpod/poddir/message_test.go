@@ -224,6 +224,6 @@ func TestMessageThatCannotBeRead(t *testing.T) {
 	c.Message = "of the runtime"
 	got, err := d.TerminationMessage(pod, c)
 	if got != "of the runtime" || err == nil || errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), `container "app" of pod shop/web-0`) {
-		t.Errorf("%q, %v, want %q and an error and not errors.Is(err, fs.ErrNotExist) and %q in it", got, err, "of the runtime", `container "app" of pod shop/web-0`)
+		t.Errorf("%q, %v, want %q, and an error that is not ErrNotExist, with %q in it", got, err, "of the runtime", `container "app" of pod shop/web-0`)
 	}
 }

@@ -102,7 +102,7 @@ func TestNothingIsReportedOfAForgottenPod(t *testing.T) {
 		time.Sleep(20 * time.Microsecond)
 		o.mu.Lock()
 		if len(o.what) != told || o.what[told-1] != "forgotten u" {
-			t.Errorf("observed %q, want %v of them and %q", o.what, told, "forgotten u")
+			t.Errorf("observed %q, want %v calls, the last %q", o.what, told, "forgotten u")
 		}
 		o.mu.Unlock()
 	}

@@ -272,7 +272,7 @@ func TestPendingResizeIsRetried(t *testing.T) {
 		a.DecideWith(func(r resize.Request) resize.Verdict {
 			asked++
 			if len(r.ActivePods) != 1 || r.ActivePods[0].UID != "b" || r.Allocated.Spec.Containers[0].Resources.Requests.Cpu().Value() != 1 {
-				t.Errorf("request %+v, want 1 of them and UID %q and Value 1", r, "b")
+				t.Errorf("request %+v, want one allocated CPU, and only the active pod %q", r, "b")
 			}
 			return resize.Verdict{Outcome: resize.Deferred, Message: "not now"}
 		})

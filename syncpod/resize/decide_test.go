@@ -190,10 +190,10 @@ func TestAllocation(t *testing.T) {
 	}
 	limits := got.Spec.Containers[0].Resources.Limits
 	if limits.Cpu().String() != "1" || !limits.Memory().IsZero() || limits.StorageEphemeral().String() != "5Gi" {
-		t.Errorf("limits %v, want String %q and limits.Memory().IsZero() and String %q", limits, "1", "5Gi")
+		t.Errorf("limits %v, want CPU %q, no memory and ephemeral storage %q", limits, "1", "5Gi")
 	}
 	if got.Spec.Resources.Limits.Cpu().String() != "8" || got.Spec.InitContainers[0].Resources.Requests.Cpu().String() != "3" || len(got.Spec.Containers) != 2 {
-		t.Errorf("%+v, want String %q and String %q and 2 of them", got.Spec, "8", "3")
+		t.Errorf("%+v, want a CPU limit of %q for the pod, a CPU request of %q for its init container, and two containers", got.Spec, "8", "3")
 	}
 	bare := pod("a", "1", "1Gi")
 	whole := pod("a", "1", "1Gi", func(p *v1.Pod) { p.Spec.Resources = &v1.ResourceRequirements{Requests: amounts("2", "2Gi")} })

@@ -201,7 +201,7 @@ func TestFollowOverARestart(t *testing.T) {
 	want("two\n")
 	must.Do(t, n.Restart(faults.Restart{Down: 200 * time.Millisecond, Disconnect: true, Sandboxes: faults.EffectStopped, Containers: faults.EffectStopped}))
 	if rest, err := io.ReadAll(lines); err != nil || len(rest) > 0 {
-		t.Errorf("%q, %v, want no rest and no error", rest, err)
+		t.Errorf("%q, %v, want nothing", rest, err)
 	}
 }
 

@@ -92,11 +92,11 @@ func TestFollowLogs(t *testing.T) {
 	defer resp.Body.Close()
 	lines := bufio.NewScanner(resp.Body)
 	if !lines.Scan() || lines.Text() != "one" {
-		t.Fatalf("%q, %v, want lines.Scan() and %q", lines.Text(), lines.Err(), "one")
+		t.Fatalf("%q, %v, want line %q", lines.Text(), lines.Err(), "one")
 	}
 	n.want("POST", "/run/default/web/app?cmd=touch+/go", 200, "")
 	if !lines.Scan() || lines.Text() != "two" {
-		t.Errorf("%q, %v, want lines.Scan() and %q", lines.Text(), lines.Err(), "two")
+		t.Errorf("%q, %v, want line %q", lines.Text(), lines.Err(), "two")
 	}
 	if lines.Scan() || lines.Err() != nil {
 		t.Errorf("after the end of the container: %q, %v", lines.Text(), lines.Err())
@@ -211,7 +211,7 @@ func TestNodeLogs(t *testing.T) {
 	n.want("GET", "/logs/out", 403, "Forbidden")
 	for _, path := range []string{"/logs/out", "/logs/../server.go", "/logs/%2e%2e/server.go", "/logs/app.d%2F..%2F..%2F", "/logs//etc/passwd"} {
 		if code, text := n.ask("GET", path); code == 200 || strings.Contains(text, "root:") {
-			t.Errorf("%s: %d %q, want not 200 and no %q in it", path, code, text, "root:")
+			t.Errorf("%s: %d %q, want another code than 200, and no %q in it", path, code, text, "root:")
 		}
 	}
 }

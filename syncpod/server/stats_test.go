@@ -72,20 +72,20 @@ func TestSummary(t *testing.T) {
 			}
 		}
 		if err := json.Unmarshal([]byte(text), &got); err != nil || code != 200 || len(got.Pods) != 1 {
-			t.Fatalf("%d %s: %v, want code 200 and 1 of them and no error", code, text, err)
+			t.Fatalf("%d %s: %v, want code 200 and one pod", code, text, err)
 		}
 		if n := got.Node; n.NodeName != "node1" || n.CPU.UsageCoreNanoSeconds != 1e10 || n.Memory.WorkingSetBytes != 4000<<10 || n.StartTime.Unix() != 1790000000 {
 			t.Errorf("node: %s, want NodeName %q and UsageCoreNanoSeconds 1e10 and WorkingSetBytes %v and Unix 1790000000", text, "node1", 4000<<10)
 		}
 		if n := got.Node; (n.Network == nil) != (query != "") || (n.FS == nil) != (query != "") {
-			t.Errorf("%q: %s, want (n.Network == nil) == (query != \"\") and (n.FS == nil) == (query != \"\")", query, text)
+			t.Errorf("%q: %s, want network and file system only without a query", query, text)
 		}
 		if n := got.Node; query == "" && (n.Rlimit == nil || n.Rlimit.MaxPID != 4194304 || n.Rlimit.CurProc != 345) || query != "" && n.Rlimit != nil {
 			t.Errorf("%q: %s, want maxpid 4194304 and curproc 345 without a query", query, text)
 		}
 		p := got.Pods[0]
 		if p.PodRef.Name != "web" || p.PodRef.Namespace != "default" || p.PodRef.UID != "uid-of-web" || p.Memory.WorkingSetBytes != 2<<20 || len(p.Containers) != 1 {
-			t.Fatalf("pod: %s, want Name %q and Namespace %q and UID %q and WorkingSetBytes %v and 1 of them", text, "web", "default", "uid-of-web", 2<<20)
+			t.Fatalf("pod: %s, want name %q, namespace %q, UID %q, a working set of %v and one container", text, "web", "default", "uid-of-web", 2<<20)
 		}
 		if c := p.Containers[0]; c.Name != "app" || c.CPU.UsageNanoCores != 1e7 || c.Memory.WorkingSetBytes != 1<<20 || time.Since(c.StartTime) > patience {
 			t.Errorf("container: %s, want Name %q and UsageNanoCores 1e7 and WorkingSetBytes %v and at most %v", text, "app", 1<<20, patience)

@@ -105,7 +105,7 @@ func TestOrderOfRandomPods(t *testing.T) {
 		count, last, highest := 0, time.Duration(0), int32(math.MinInt32)
 		for i, g := range order {
 			if g.Deadline != last+g.GracePeriod || g.Deadline > p.Total() || i > 0 && g.Priority <= order[i-1].Priority {
-				t.Errorf("seed %d: %v, want Deadline %v and at most Deadline %v and not (i > 0 && g.Priority <= order[i-1].Priority)", seed, order, last+g.GracePeriod, p.Total())
+				t.Errorf("seed %d: %v, want deadline %v, which is at most %v, and a higher priority than before", seed, order, last+g.GracePeriod, p.Total())
 			}
 			last = g.Deadline
 			top := highest

@@ -192,7 +192,7 @@ func TestCheckpointOfASourceThatFails(t *testing.T) {
 			t.Errorf("Run: %v, want %v", err, errFails)
 		}
 		if s, n := got.last(); n != 1 || len(s.Pods) != 1 || !s.Incomplete {
-			t.Errorf("delivered is %+v in %d, want 1 and 1 of them and s.Incomplete", s, n)
+			t.Errorf("delivered is %+v in %d, want one pod in one incomplete snapshot", s, n)
 		}
 	})
 }
@@ -242,7 +242,7 @@ func TestCheckpointIsWrittenAtIntervals(t *testing.T) {
 		next := live(t, path, nil)
 		time.Sleep(time.Minute)
 		if s, _ := next.got.last(); len(s.Pods) != 1 || s.Pods[0].Status.Phase != v1.PodSucceeded {
-			t.Errorf("remembered is %+v, want 1 of them and Phase %v", s.Pods, v1.PodSucceeded)
+			t.Errorf("remembered is %+v, want one in phase %v", s.Pods, v1.PodSucceeded)
 		}
 	})
 }
@@ -300,7 +300,7 @@ func TestF14_CheckpointOverACrashAtEachStep(t *testing.T) {
 				f.disk = crashingDisk{&left, part}
 				err := f.write(checkpointData{Pods: []*v1.Pod{pushed("a", "a:2")}})
 				if (err == nil) != (step >= 3) {
-					t.Errorf("step %d: %v, want (err == nil) == (step >= 3)", step, err)
+					t.Errorf("step %d: %v, want an error in steps 0 to 2 only", step, err)
 				}
 				f.disk = osDisk{}
 				m := must.Get(f.read())(t)

@@ -340,7 +340,7 @@ func TestNewFolder(t *testing.T) {
 	}
 	f, err := NewFolder(FolderConfig{Path: "p", NodeName: "n"})
 	if err != nil || f.Name() != "file" || !filepath.IsAbs(f.path) {
-		t.Errorf("%+v, %v, want %q and filepath.IsAbs(f.path) and no error", f, err, "file")
+		t.Errorf("%+v, %v, want name %q and an absolute path", f, err, "file")
 	}
 }
 

@@ -431,7 +431,7 @@ func TestC8_CreatedCountsAsWaiting(t *testing.T) {
 			}
 			got := apistatus.GeneratePodStatus(in)
 			if got.Phase == v1.PodSucceeded || got.Phase == v1.PodFailed {
-				t.Errorf("%s, %s: phase %s, want not Phase %v and not Phase %v", name, policy, got.Phase, v1.PodSucceeded, v1.PodFailed)
+				t.Errorf("%s, %s: phase %s, want neither %v nor %v", name, policy, got.Phase, v1.PodSucceeded, v1.PodFailed)
 			}
 			if got.ContainerStatuses[0].State.Waiting == nil {
 				t.Errorf("%s, %s: state %+v, want waiting", name, policy, got.ContainerStatuses[0].State)

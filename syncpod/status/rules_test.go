@@ -224,7 +224,7 @@ func TestLastStatusOfAPodThatWasInitializing(t *testing.T) {
 	in.Pod.Spec.InitContainers = []v1.Container{{Name: "first"}, {Name: "second"}}
 	got := apistatus.GeneratePodStatus(in)
 	if got.Phase != v1.PodFailed || got.InitContainerStatuses[0].State.Terminated == nil || got.InitContainerStatuses[1].State.Waiting == nil {
-		t.Errorf("%s, %+v, want %v and got.InitContainerStatuses[0].State.Terminated != nil and got.InitContainerStatuses[1].State.Waiting != nil", got.Phase, got.InitContainerStatuses, v1.PodFailed)
+		t.Errorf("%s, %+v, want %v, the first init container terminated, and the second one waiting", got.Phase, got.InitContainerStatuses, v1.PodFailed)
 	}
 }
 
@@ -447,7 +447,7 @@ func TestBadInput(t *testing.T) {
 func TestT3_OneAddressStays(t *testing.T) {
 	in := apistatus.Input{Pod: pod(v1.RestartPolicyAlways, "app"), Previous: &v1.PodStatus{PodIP: "10.0.0.7"}}
 	if got := apistatus.GeneratePodStatus(in); got.PodIP != "10.0.0.7" || len(got.PodIPs) != 1 {
-		t.Errorf("%q, %v, want PodIP %q and 1 of them", got.PodIP, got.PodIPs, "10.0.0.7")
+		t.Errorf("%q, %v, want only %q", got.PodIP, got.PodIPs, "10.0.0.7")
 	}
 	in.Previous = &v1.PodStatus{PodIP: "10.0.0.7", PodIPs: []v1.PodIP{{IP: "10.0.0.8"}}}
 	if got := apistatus.GeneratePodStatus(in); got.PodIP != "10.0.0.8" || len(got.PodIPs) != 1 {
@@ -519,7 +519,7 @@ func TestStatusIsItsOwn(t *testing.T) {
 	in := given()
 	s := apistatus.GeneratePodStatus(in)
 	if s.ExtendedResourceClaimStatus == nil || s.EphemeralContainerStatuses[0].Name != "a" || len(s.HostIPs) != 1 || s.QOSClass != v1.PodQOSBestEffort {
-		t.Fatalf("status %+v, want some s.ExtendedResourceClaimStatus and Name %q and 1 of them and QOSClass %v", s, "a", v1.PodQOSBestEffort)
+		t.Fatalf("status %+v, want an extended resource claim, ephemeral container %q, one host address and QoS class %v", s, "a", v1.PodQOSBestEffort)
 	}
 	s.ExtendedResourceClaimStatus.ResourceClaimName, s.HostIPs[0].IP = "x", "x"
 	*s.StartTime = metav1.Time{}

@@ -71,13 +71,13 @@ func TestRepetitions(t *testing.T) {
 	c.ProbeObserver.Checked(probe.Check{Pod: p, Container: "app", Kind: probe.Readiness, Outcome: actions.ProbeUnknown})
 	for _, e := range h.pods()[0].Entries {
 		if e.Count != 1000 || !e.Failed || e.Kind == kindProbe && !e.End.IsZero() {
-			t.Errorf("%+v, want Count 1000 and e.Failed and not (e.Kind == kindProbe && !e.End.IsZero())", e)
+			t.Errorf("%+v, want 1000 failures, and no end of a probe", e)
 		}
 	}
 	c.ProbeObserver.Checked(probe.Check{Pod: p, Container: "app", Kind: probe.Readiness, Outcome: actions.ProbeSuccess})
 	for _, e := range h.pods()[0].Entries {
 		if e.Kind == kindProbe && e.End.IsZero() {
-			t.Errorf("%+v, want not (e.Kind == kindProbe && e.End.IsZero())", e)
+			t.Errorf("%+v, want an end", e)
 		}
 	}
 	if n := entries(h); n != 3 {

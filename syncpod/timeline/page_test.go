@@ -90,7 +90,7 @@ func TestPage(t *testing.T) {
 	}
 	must.Do(t, json.Unmarshal([]byte(all[0]), &data))
 	if data.Node != hostile || len(data.Pods) != 3 || data.Pods[0].N != "default/"+hostile || len(data.Pods[2].E) != 6 {
-		t.Errorf("%+v, want Node %v and 3 of them and N %v and 6 of them", data, hostile, "default/"+hostile)
+		t.Errorf("%+v, want node %v, 3 pods, the first %v, and 6 entries of the last", data, hostile, "default/"+hostile)
 	}
 }
 
@@ -131,7 +131,7 @@ func TestTrace(t *testing.T) {
 		case e.Ph == "X":
 			count++
 			if !named[at] || !named[line{e.Pid, 0}] || e.Name == "" || e.Dur < 0 {
-				t.Errorf("%+v, want named[at] and named[line{e.Pid, 0}] and not Name %q and at least Dur 0", e, "")
+				t.Errorf("%+v, want a name, a named process and thread, and no negative duration", e)
 			}
 			if e.Ts < until[at] {
 				t.Errorf("%+v begins before %d", e, until[at])
@@ -186,7 +186,7 @@ func TestSeenLate(t *testing.T) {
 	c.Workers.Observer.PhaseChanged(p.UID, podworkers.Syncing, podworkers.Terminating)
 	got := h.pods()[0]
 	if len(got.Entries) != 1 || got.Entries[0].Name != "Running" || got.Entries[0].End.IsZero() || !got.Finished {
-		t.Errorf("%+v, want 1 of them and Name %q and not got.Entries[0].End.IsZero() and got.Finished", got, "Running")
+		t.Errorf("%+v, want a finished pod with one entry, %q, which has ended", got, "Running")
 	}
 	c.Workers.Observer.PodSeen(p.UID, time.Now())
 	if got = h.pods()[0]; got.Finished || len(got.Entries) != 2 || !got.Entries[1].End.IsZero() {

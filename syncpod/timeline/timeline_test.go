@@ -175,7 +175,7 @@ func TestLifeOfAPod(t *testing.T) {
 			`32.0-32.0 app stop "Stop" "it is not to run any more"`,
 			`32.0-32.0  phase "Cleaning up" ""`, `32.0-32.0  phase "Removing" ""`)
 		if p := a.history.pods()[0]; !p.Finished || p.Phase != "Succeeded" || p.Dropped != 0 {
-			t.Errorf("%+v, want p.Finished and Phase %q and Dropped 0", p, "Succeeded")
+			t.Errorf("%+v, want it finished in phase %q, and nothing dropped", p, "Succeeded")
 		}
 	})
 }
@@ -286,7 +286,7 @@ func TestTakenOver(t *testing.T) {
 			`1.0-2.0 app run "Ran" "exit code 0"`,
 			`3.0- app run "Running" ""`)
 		if got := h.pods()[0]; got.Restarts != 4 || got.Phase != "Running" || got.Finished {
-			t.Errorf("%+v, want Restarts 4 and Phase %q and not got.Finished", got, "Running")
+			t.Errorf("%+v, want 4 restarts and phase %q, not finished", got, "Running")
 		}
 	})
 }

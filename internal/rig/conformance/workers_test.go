@@ -158,7 +158,7 @@ func TestLifeNotesALongerTime(t *testing.T) {
 		l := &life{bound: 7}
 		for i, grace := range told {
 			if l.notified(grace); l.lengthened != (i == len(told)-1) {
-				t.Errorf("%s: %v after %d, want l.lengthened == (i == len(told)-1)", name, l.lengthened, i)
+				t.Errorf("%s: lengthened is %v after %d, want true only after the last", name, l.lengthened, i)
 			}
 		}
 	}

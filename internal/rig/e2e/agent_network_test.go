@@ -53,6 +53,6 @@ containers:
 	ip := p.ip()
 	p.said("its address", func(s *v1.PodStatus) bool { return s.PodIP == ip })
 	if s := p.sandboxes(); len(s) != 1 || s[0].GetState() != runtimeapi.PodSandboxState_SANDBOX_READY {
-		n.Errorf("sandboxes %v, want 1 of them and State %v", s, runtimeapi.PodSandboxState_SANDBOX_READY)
+		n.Errorf("sandboxes %v, want one in state %v", s, runtimeapi.PodSandboxState_SANDBOX_READY)
 	}
 }

@@ -76,7 +76,7 @@ containers:
 	p.ended()
 	for name, code := range map[string]int32{"app": 3, "other": 0} {
 		if runs := p.runs(name); len(runs) != 1 || runs[0].GetExitCode() != code {
-			n.Errorf("%s: %v, want 1 of them and ExitCode %v", name, runs, code)
+			n.Errorf("%s: %v, want one run with exit code %v", name, runs, code)
 		}
 	}
 }

@@ -74,7 +74,7 @@ func TestNumberOfCallsOfANewPod(t *testing.T) {
 					e.start(m, sb.ID, fmt.Sprint("c", i), config)
 				}
 				if s := e.status("new", nil); len(s.Containers) != containers {
-					t.Errorf("%d containers, want %v of them", len(s.Containers), containers)
+					t.Errorf("%d containers, want %v", len(s.Containers), containers)
 				}
 				if j := r.Journal().After(before); j.Count() != calls {
 					t.Errorf("model %v, %d containers: %d calls, want %d\n%v", model, containers, j.Count(), calls, j)

@@ -176,7 +176,7 @@ func TestEvictionByMemory(t *testing.T) {
 		s := r.status(goes.UID)
 		const begin = "The node was low on resource: memory. Threshold quantity: "
 		if c := disruption(s); s.Reason != "Evicted" || !strings.HasPrefix(s.Message, begin) || !strings.Contains(s.Message, "Container app was using ") || c == nil || c.Reason != "TerminationByKubelet" {
-			r.t.Errorf("%+v, want Reason %q and it to begin with %v and %q in it and some c and Reason %q", s, "Evicted", begin, "Container app was using ", "TerminationByKubelet")
+			r.t.Errorf("%+v, want reason %q, a message that begins with %v and contains %q, and a disruption with reason %q", s, "Evicted", begin, "Container app was using ", "TerminationByKubelet")
 		}
 		r.wantEvent("goes Evicted: ", begin)
 		r.wantEvent(nodeName, "EvictionThresholdMet: Attempting to reclaim memory")
@@ -237,7 +237,7 @@ func TestOOMKilled(t *testing.T) {
 		r.until("end", func() bool { return r.status(whole.UID).Phase == v1.PodFailed })
 		ended := r.status(whole.UID).ContainerStatuses[0].State.Terminated
 		if ended == nil || ended.Reason != "OOMKilled" || ended.ExitCode != 137 {
-			r.t.Errorf("%+v, want some ended and Reason %q and ExitCode 137", ended, "OOMKilled")
+			r.t.Errorf("%+v, want reason %q and exit code 137", ended, "OOMKilled")
 		}
 		r.wantEvent("whole OOMKilling: Process ", "PID ", "of container app was killed: the memory limit was reached")
 		r.wantEvent("part OOMKilling: Process ", "PID ", "of container app was killed: the memory limit was reached")

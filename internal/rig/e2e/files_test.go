@@ -87,7 +87,7 @@ func TestFilesOfAPod(t *testing.T) {
 		must.Do(t, syncer.SyncTerminatingPod(t.Context(), syncpod.Termination{Pod: pod, Status: status}))
 		must.Do(t, syncer.SyncTerminatedPod(t.Context(), pod, nil))
 		if left, err := os.ReadDir(filepath.Join(root, "pods")); err != nil || len(left) > 0 {
-			t.Errorf("left: %v, %v, want no left and no error", left, err)
+			t.Errorf("left: %v, %v, want nothing", left, err)
 		}
 	})
 }

@@ -21,7 +21,7 @@ func releases(t *testing.T) []string {
 	t.Helper()
 	dirs, err := filepath.Glob(filepath.Join("testdata", "v*"))
 	if err != nil || len(dirs) == 0 {
-		t.Fatalf("%d releases, %v, want some dirs and no error", len(dirs), err)
+		t.Fatalf("%d releases, %v, want at least one", len(dirs), err)
 	}
 	slices.Sort(dirs)
 	return dirs
@@ -84,7 +84,7 @@ func load(t *testing.T, dir string) statusstore.Status {
 	store := must.Get(statusstore.NewFiles(dir))(t)
 	all, err := store.Load(t.Context())
 	if err != nil || len(all) != 1 {
-		t.Fatalf("%s: %d statuses, %v, want 1 of them and no error", dir, len(all), err)
+		t.Fatalf("%s: %d statuses, %v, want one", dir, len(all), err)
 	}
 	return all[0]
 }

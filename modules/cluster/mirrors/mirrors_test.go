@@ -131,7 +131,7 @@ func TestStaticPodHasAMirror(t *testing.T) {
 			h.Error("the pod was written to")
 		}
 		if got := h.Mirror(pod); got == nil || got.UID != m.UID || h.Mirror(static("b")) != nil {
-			h.Errorf("known is %v, want some got and %v and no mirror of b", got, m.UID)
+			h.Errorf("known is %v, want UID %v and no mirror of b", got, m.UID)
 		}
 		time.Sleep(time.Hour)
 		h.locked(func() {

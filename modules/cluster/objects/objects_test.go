@@ -216,7 +216,7 @@ func TestMissingObjects(t *testing.T) {
 		must.Get(s.kube.CoreV1().Secrets("default").Create(s.Context(), there, metav1.CreateOptions{}))(s)
 		secrets, err := s.Supply().PullSecrets.PullSecrets(s.Context(), pod)
 		if len(secrets) != 1 || err == nil || !strings.Contains(err.Error(), "gone") || strings.Contains(err.Error(), "hidden") {
-			s.Errorf("%d secrets, %v, want 1 of them and an error and %q in it and no %q in it", len(secrets), err, "gone", "hidden")
+			s.Errorf("%d secrets, %v, want one, and an error with %q and without %q in it", len(secrets), err, "gone", "hidden")
 		}
 		if _, err := s.RuntimeHandler(s.Context(), "kata"); !apierrors.IsNotFound(err) {
 			s.Errorf("want NotFound, got %v", err)
@@ -232,7 +232,7 @@ func TestServicesAndRuntimeClasses(t *testing.T) {
 	}
 	onShelf(t, there, func(s *shelf) {
 		if services, err := s.Services(s.Context(), "default"); err != nil || len(services) != 1 || services[0].Name != "db" {
-			s.Errorf("%v, %v, want 1 of them and Name %q and no error", services, err, "db")
+			s.Errorf("%v, %v, want only %q", services, err, "db")
 		}
 		if handler, err := s.RuntimeHandler(s.Context(), "kata"); err != nil || handler != "kata-qemu" {
 			s.Errorf("%q, %v, want %q and no error", handler, err, "kata-qemu")

@@ -196,7 +196,7 @@ func TestTokensAreReviewedOnce(t *testing.T) {
 	}
 	fails = true
 	if _, ok, err := authn.AuthenticateRequest(withToken("secret")); err == nil || ok || strings.Contains(err.Error(), "secret") {
-		t.Errorf("%t, %v, want an error and not ok and no %q in it", ok, err, "secret")
+		t.Errorf("%t, %v, want false and an error without %q in it", ok, err, "secret")
 	}
 }
 

@@ -64,7 +64,7 @@ func TestLogsRoot(t *testing.T) {
 		n.ok(err)
 		synctest.Wait()
 		if got, err := os.ReadDir(elsewhere); err != nil || len(got) > 0 {
-			n.Errorf("%v, %v, want no such and no error", got, err)
+			n.Errorf("%v, %v, want nothing", got, err)
 		}
 	})
 }
@@ -76,7 +76,7 @@ func TestLogOfASilentContainer(t *testing.T) {
 		id, err := withMounts(n, loggingSandbox(n, "/var/log/pods/web"), script("sleep infinity"), "app/0.log")
 		n.ok(err)
 		if got, err := n.ReadFile("/var/log/pods/web/app/0.log"); err != nil || len(got) > 0 {
-			n.Errorf("%q, %v, want no such and no error", got, err)
+			n.Errorf("%q, %v, want nothing", got, err)
 		}
 		n.ok(n.host.Remove("/var/log/pods/web/app/0.log"))
 		n.ok(n.reopen(id))
@@ -102,7 +102,7 @@ func TestALogStaysInItsLogDirectory(t *testing.T) {
 		_, err := withMounts(n, loggingSandbox(n, mine), script("echo x"), "app/0.log")
 		n.code(err, codes.Unknown)
 		if got, err := os.ReadDir(others); err != nil || len(got) > 0 {
-			n.Errorf("%v, %v, want no such and no error", got, err)
+			n.Errorf("%v, %v, want nothing", got, err)
 		}
 	})
 }
@@ -150,7 +150,7 @@ func TestImageFsInfoNamesADirectory(t *testing.T) {
 			n.ok(err)
 			at := resp.GetImageFilesystems()[0].GetFsId().GetMountpoint()
 			if info, err := os.Stat(at); err != nil || !info.IsDir() || cfg.Dir != "" && at != dir {
-				n.Errorf("%q: %v, want info.IsDir() and not (cfg.Dir != \"\" && at != dir) and no error", at, err)
+				n.Errorf("%q: %v, want a directory, which is Config.Dir if that is set", at, err)
 			}
 		})
 	}

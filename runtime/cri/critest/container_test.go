@@ -169,7 +169,7 @@ func TestNothingLeavesTheDirectory(t *testing.T) {
 			n.Error(err)
 		}
 		if got, err := os.ReadDir(outside); err != nil || len(got) > 0 {
-			n.Errorf("%v, %v, want no such and no error", got, err)
+			n.Errorf("%v, %v, want nothing", got, err)
 		}
 		if got, err := n.ReadFile(filepath.Join(outside, "file")); err != nil || string(got) != "x\n" {
 			n.Errorf("in memory: %q, %v, want %q and no error", got, err, "x\n")
@@ -233,7 +233,7 @@ func TestLongLogLines(t *testing.T) {
 		n.ok(err)
 		lines := strings.Split(strings.TrimSpace(string(log)), "\n")
 		if len(lines) != 3 || !strings.Contains(lines[0], " stdout P aaa") || !strings.HasSuffix(lines[1], " stdout F aaaaaaaaaa") || !strings.HasSuffix(lines[2], " F b") {
-			n.Errorf("%d lines, want 3 of them and %q in it and it to end with %q and it to end with %q", len(lines), " stdout P aaa", " stdout F aaaaaaaaaa", " F b")
+			n.Errorf("%d lines, want 3: one with %q in it, and two that end with %q and %q", len(lines), " stdout P aaa", " stdout F aaaaaaaaaa", " F b")
 		}
 	})
 }
@@ -251,7 +251,7 @@ func TestResourcesMerge(t *testing.T) {
 		st, err := n.inspect(id)
 		n.ok(err)
 		if r := st.GetResources().GetLinux(); r.GetCpuShares() != 512 || r.GetMemoryLimitInBytes() != 100 || r.GetCpusetCpus() != "0" || len(r.GetUnified()) != 2 {
-			n.Errorf("%v, want CpuShares 512 and MemoryLimitInBytes 100 and CpusetCpus %q and 2 of them", r, "0")
+			n.Errorf("%v, want 512 CPU shares, a memory limit of 100, CPU %q and two unified values", r, "0")
 		}
 		_, err = n.rt.UpdateContainerResources(n.Context(), &runtimeapi.UpdateContainerResourcesRequest{ContainerId: "none"})
 		n.code(err, codes.NotFound)
@@ -269,7 +269,7 @@ func TestStatsOfASandbox(t *testing.T) {
 		l := one.GetStats().GetLinux()
 		if len(all.GetStats()) != 1 || len(l.GetContainers()) != 1 || l.GetProcess().GetProcessCount().GetValue() != 2 ||
 			l.GetContainers()[0].GetCpu().GetUsageCoreNanoSeconds().GetValue() != 10*nanoCores {
-			n.Errorf("%v, want 1 of them and 1 of them and Value 2 and Value %v", one, 10*nanoCores)
+			n.Errorf("%v, want one container with two processes and %v ns of CPU time", one, 10*nanoCores)
 		}
 		_, err = n.rt.PodSandboxStats(n.Context(), &runtimeapi.PodSandboxStatsRequest{PodSandboxId: "none"})
 		n.code(err, codes.NotFound)

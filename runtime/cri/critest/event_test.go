@@ -82,7 +82,7 @@ func TestF9_ContentOfEvents(t *testing.T) {
 			n.Errorf("timeless: %v", got)
 		}
 		if got[1].GetCreatedAt() == 0 || got[1].GetPodSandboxStatus() != nil {
-			n.Errorf("bare: %v, want not 0 and no got[1].GetPodSandboxStatus()", got)
+			n.Errorf("bare: %v, want a creation time and no sandbox status", got)
 		}
 	})
 }

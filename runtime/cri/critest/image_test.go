@@ -39,7 +39,7 @@ func TestImages(t *testing.T) {
 		}
 		nginx, app := find("nginx"), find("reg.io/app:2")
 		if nginx.GetUid().GetValue() != 101 || nginx.GetUsername() != "" || nginx.GetSize() != 7 || app.GetUid() != nil || app.GetUsername() != "nobody" || !app.GetPinned() {
-			n.Errorf("%v, want Value 101 and Username %q and Size 7 and no app.GetUid() and Username %q and app.GetPinned()\n%v", nginx, "", "nobody", app)
+			n.Errorf("nginx is %v, want UID 101, no user name and size 7; app is %v, want user name %q, no UID, and pinned", nginx, app, "nobody")
 		}
 		if find(nginx.GetId()).GetId() != nginx.GetId() || find(nginx.GetRepoDigests()[0]).GetId() != nginx.GetId() || find("reg.io/app:3") != nil || find("") != nil {
 			n.Error("found otherwise")
@@ -49,7 +49,7 @@ func TestImages(t *testing.T) {
 		fs, err := n.img.ImageFsInfo(n.Context(), &runtimeapi.ImageFsInfoRequest{})
 		n.ok(err)
 		if len(list.GetImages()) != 1 || fs.GetImageFilesystems()[0].GetUsedBytes().GetValue() != 7+1<<20 {
-			n.Errorf("%v, %v, want 1 of them and Value %v", list, fs, 7+1<<20)
+			n.Errorf("%v, %v, want one image and %v used bytes", list, fs, 7+1<<20)
 		}
 		_, err = n.img.RemoveImage(n.Context(), &runtimeapi.RemoveImageRequest{Image: &runtimeapi.ImageSpec{Image: nginx.GetId()}})
 		n.ok(err)

@@ -67,7 +67,7 @@ func TestJournalOfConcurrentCalls(t *testing.T) {
 		time.Sleep(9 * time.Second)
 		synctest.Wait()
 		if j := n.Journal(); len(j.Where(running)) != 3 || j.MaxConcurrent() != 3 || j[0].Duration() != 0 || !strings.HasSuffix(j[0].String(), "running") {
-			n.Errorf("%v, want 3 of them and MaxConcurrent 3 and Duration 0 and it to end with %q", j, "running")
+			n.Errorf("%v, want 3 concurrent calls, of which the first has no duration and ends with %q", j, "running")
 		}
 		time.Sleep(time.Minute)
 		j := n.Journal()
@@ -128,7 +128,7 @@ func TestOnCall(t *testing.T) {
 		var seen []int
 		stop := n.OnCall(func(done int, c Call) {
 			if !c.Done() || c.Method != ListPodSandbox {
-				n.Errorf("%v, want c.Done() and %v", c, ListPodSandbox)
+				n.Errorf("%v, want a finished %v", c, ListPodSandbox)
 			}
 			seen = append(seen, done)
 		})
@@ -154,7 +154,7 @@ func TestJournalLimit(t *testing.T) {
 		gate.Open()
 		synctest.Wait()
 		if j := n.Journal(); len(j) != 3 || j[0].N != 4 || j[2].N != 6 || j.Count(ListPodSandbox) != 3 {
-			n.Errorf("%v, want 3 of them and N 4 and N 6 and 3", j)
+			n.Errorf("%v, want 3 lists of sandboxes, with the numbers 4 to 6", j)
 		}
 	})
 }

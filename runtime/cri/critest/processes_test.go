@@ -25,7 +25,7 @@ func TestProcesses(t *testing.T) {
 		time.Sleep(time.Second)
 		all := n.Processes()
 		if len(all) != 2 || all[0].ContainerID != short || all[1].ContainerID != lost {
-			t.Fatalf("%+v, want 2 of them and ContainerID %v and ContainerID %v", all, short, lost)
+			t.Fatalf("%+v, want the containers %v and %v", all, short, lost)
 		}
 		if p := all[0]; p.PodUID != "u" || p.Ended.Sub(p.Started) != 3*time.Second || p.ExitCode != 4 {
 			t.Errorf("%+v, want PodUID %q and %v and ExitCode 4", p, "u", 3*time.Second)
@@ -122,7 +122,7 @@ func TestStepClock(t *testing.T) {
 			t.Errorf("it ran from %v to %v", started, finished)
 		}
 		if p := n.Processes()[0]; !p.Started.Equal(begin) || p.Ended.Sub(begin) != 5*time.Second {
-			t.Errorf("%+v, want p.Started.Equal(begin) and %v", p, 5*time.Second)
+			t.Errorf("%+v, want it to run from the beginning for %v", p, 5*time.Second)
 		}
 	})
 }

@@ -160,7 +160,7 @@ func TestAddressesRunOut(t *testing.T) {
 		resp, err := n.rt.PodSandboxStatus(n.Context(), &runtimeapi.PodSandboxStatusRequest{PodSandboxId: first})
 		n.ok(err)
 		if net := resp.GetStatus().GetNetwork(); net.GetIp() != "10.0.0.2" || len(net.GetAdditionalIps()) != 1 || net.GetAdditionalIps()[0].GetIp() != "fd00::2" {
-			n.Errorf("%v, want Ip %q and 1 of them and Ip %q", net, "10.0.0.2", "fd00::2")
+			n.Errorf("%v, want the addresses %q and %q", net, "10.0.0.2", "fd00::2")
 		}
 		n.ok(n.Remove(first))
 		if got := n.address(n.newSandbox("c")); got != "10.0.0.2" {

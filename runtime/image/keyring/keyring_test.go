@@ -267,7 +267,7 @@ func TestAnEntryWithoutALoginIsNone(t *testing.T) {
 	for _, entry := range []string{`{}`, `{"auth":""}`, `{"auth":"Og=="}`} {
 		k, err := New([]v1.Secret{{Data: map[string][]byte{v1.DockerConfigJsonKey: []byte(`{"auths":{"r.io":` + entry + `}}`)}}})
 		if found := k.Lookup("r.io/app"); err != nil || len(found) != 0 {
-			t.Errorf("%s: %v, %v, want no found and no error", entry, found, err)
+			t.Errorf("%s: %v, %v, want nothing", entry, found, err)
 		}
 	}
 }

@@ -131,7 +131,7 @@ func version2(t *testing.T) *Tree {
 		}
 	})
 	if _, err := New(Config{State: t.TempDir(), Mount: mount}); err != nil && !strings.Contains(err.Error(), "there is no controller") {
-		t.Errorf("error %v, want not (err != nil && !strings.Contains(err.Error(), \"there is no controller\"))", err)
+		t.Errorf("error %v, want at most a missing controller", err)
 	}
 	tree := newKernel(t, cgroup.V2).agent(func(c *Config) { c.Root = fmt.Sprintf("podsync-test-%d", os.Getpid()) })
 	tree.config.Mount, tree.afterMkdir, tree.beforeRemove = mount, nil, nil

@@ -178,7 +178,7 @@ func TestReadingsThatFail(t *testing.T) {
 		m.Synchronize(t.Context())
 		m.Wait()
 		if len(a.evicted) > 0 || !strings.Contains(m.Last().Explain("a"), "what it uses could not be read") {
-			t.Errorf("evicted %v, want no evicted and %q in it\n%v", a.evicted, "what it uses could not be read", m.Last())
+			t.Errorf("evicted %v, want none, and %q in the explanation\n%v", a.evicted, "what it uses could not be read", m.Last())
 		}
 		a.podsErr = nil
 		time.Sleep(10 * time.Second)

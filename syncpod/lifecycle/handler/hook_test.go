@@ -73,13 +73,13 @@ func TestExec(t *testing.T) {
 		r := newRunner(t, hook.Config{Exec: client})
 		result, err := r.Run(t.Context(), hook.Request{Handler: exec("sh", "-c", "sleep 3; echo out; echo err >&2"), Container: "app", ContainerID: id})
 		if err != nil || string(result.Output) != "out\nerr\n" || result.Truncated {
-			t.Errorf("got %q, %v, want %q and not result.Truncated and no error", result.Output, err, "out\nerr\n")
+			t.Errorf("got %q, %v, want %q as a whole", result.Output, err, "out\nerr\n")
 		}
 
 		result, err = r.Run(t.Context(), hook.Request{Handler: exec("sh", "-c", "echo s3cret; exit 7"), Container: "app", ContainerID: id})
 		var failed *hook.Error
 		if !errors.As(err, &failed) || !errors.Is(err, hook.ErrExitCode) || failed.ExitCode != 7 || failed.Action != hook.Exec {
-			t.Errorf("got %#v, want errors.As(err, &failed) and error %v and ExitCode 7 and Action %v", err, hook.ErrExitCode, hook.Exec)
+			t.Errorf("got %#v, want error %v, exit code 7 and action %v", err, hook.ErrExitCode, hook.Exec)
 		}
 		if got := err.Error(); got != `exec handler of container "app": the command ended with exit code 7` {
 			t.Errorf("%v, want %q", got, `exec handler of container "app": the command ended with exit code 7`)

@@ -85,7 +85,7 @@ func TestHTTPGet(t *testing.T) {
 	before := *req.Handler.DeepCopy()
 	result, err := newRunner(t, handler.Config{}).Run(t.Context(), req)
 	if err != nil || result.StatusCode != 200 || string(result.Output) != "stopped" || result.Truncated {
-		t.Fatalf("got %+v, %v, want StatusCode 200 and Output %q and not result.Truncated and no error", result, err, "stopped")
+		t.Fatalf("got %+v, %v, want status code 200 and %q as a whole", result, err, "stopped")
 	}
 	got := e.got[0]
 	if got.Method != "GET" || got.URL.String() != "/stop?now=1" || got.Host != "app.example" {
@@ -212,7 +212,7 @@ func TestHTTPSIsNotVerified(t *testing.T) {
 	e := serve(t, true, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "ok") })
 	result, err := newRunner(t, handler.Config{}).Run(t.Context(), e.get(https))
 	if err != nil || string(result.Output) != "ok" || result.HTTPFallback {
-		t.Errorf("got %+v, %v, want %q and not result.HTTPFallback and no error", result, err, "ok")
+		t.Errorf("got %+v, %v, want %q without a fallback to HTTP", result, err, "ok")
 	}
 }
 
@@ -222,7 +222,7 @@ func TestHTTPSFallsBackWithoutCredentials(t *testing.T) {
 		g.HTTPHeaders = []v1.HTTPHeader{{Name: "Authorization", Value: "Bearer s3cret"}, {Name: "X", Value: "y"}}
 	}))
 	if err != nil || string(result.Output) != "plain" || !result.HTTPFallback {
-		t.Fatalf("got %+v, %v, want %q and result.HTTPFallback and no error", result, err, "plain")
+		t.Fatalf("got %+v, %v, want %q by a fallback to HTTP", result, err, "plain")
 	}
 	if h := e.got[0].Header; h.Get("Authorization") != "" || h.Get("X") != "y" {
 		t.Errorf("header is %v, want %q and %q", h, "", "y")
@@ -264,13 +264,13 @@ func TestHTTPGetRedirects(t *testing.T) {
 		return r.Run(t.Context(), e.get(func(g *v1.HTTPGetAction) { g.Path = path }))
 	}
 	if result, err := run("/twice"); err != nil || string(result.Output) != "end" || len(e.got) != 3 {
-		t.Errorf("followed: %+v, %v, want Output %q and 3 of them and no error", result, err, "end")
+		t.Errorf("followed: %+v, %v, want output %q and 3 requests", result, err, "end")
 	}
 	if _, err := run("/loop"); !errors.Is(err, handler.ErrNoAnswer) || len(e.got) != 10 {
 		t.Errorf("loop: %v after %d", err, len(e.got))
 	}
 	if result, err := run("/away"); err != nil || result.StatusCode != 302 || !result.OtherHost || len(e.got) != 1 {
-		t.Errorf("away: %+v, %v, want StatusCode 302 and result.OtherHost and 1 of them and no error", result, err)
+		t.Errorf("away: %+v, %v, want status code 302 from another host, and one request", result, err)
 	}
 	if _, err := run("/broken"); !errors.Is(err, handler.ErrNoAnswer) || strings.Contains(err.Error(), "s3cret") {
 		t.Errorf("broken: %v, want error %v and no %q in it", err, handler.ErrNoAnswer, "s3cret")
@@ -287,7 +287,7 @@ func TestRedirectToPlainHTTPDropsCredentials(t *testing.T) {
 		g.HTTPHeaders = []v1.HTTPHeader{{Name: "Authorization", Value: "Bearer s3cret"}}
 	}))
 	if err != nil || len(plain.got) != 1 || plain.got[0].Header.Get("Authorization") != "" || secure.got[0].Header.Get("Authorization") == "" {
-		t.Errorf("got %v, %v, want 1 of them and %q and not %q and no error", err, plain.got, "", "")
+		t.Errorf("got %v, %v, want one request, without the credentials that the first one had", err, plain.got)
 	}
 }
 

@@ -246,11 +246,11 @@ func TestPodDirectoryIsRemovedWithItsMounts(t *testing.T) {
 		t.Fatalf("%v, %v, want two volumes and /etc/hosts", m.Mounts, err)
 	}
 	if points, err := mounts.Below(root); err != nil || len(points) != 2 {
-		t.Errorf("mounted: %q, %v, want 2 of them and no error", points, err)
+		t.Errorf("mounted: %q, %v, want two mounts", points, err)
 	}
 	must.Do(t, dirs.RemovePod(t.Context(), pod.UID))
 	if left, err := dirs.Pods(); err != nil || len(left) > 0 {
-		t.Errorf("left: %q, %v, want no left and no error", left, err)
+		t.Errorf("left: %q, %v, want nothing", left, err)
 	}
 }
 

@@ -285,6 +285,6 @@ func TestHostPath(t *testing.T) {
 	}
 	pod := podWith(named("host", v1.VolumeSource{HostPath: &v1.HostPathVolumeSource{Path: file}}))
 	if got := mountsOf(t, v, pod, t.TempDir()); !proto.Equal(got[0], &runtimeapi.Mount{ContainerPath: "/host", HostPath: file}) {
-		t.Errorf("%v, want proto.Equal(got[0], &runtimeapi.Mount{ContainerPath: \"/host\", HostPath: file})", got)
+		t.Errorf("%v, want nothing but the two paths", got)
 	}
 }

@@ -40,7 +40,7 @@ func TestImage(t *testing.T) {
 	image := untar(t, out.Bytes())
 	var manifest []manifestEntry
 	if err := json.Unmarshal(image["manifest.json"], &manifest); err != nil || len(manifest) != 1 {
-		t.Fatalf("%s: %v, want 1 of them and no error", image["manifest.json"], err)
+		t.Fatalf("%s: %v, want one image", image["manifest.json"], err)
 	}
 	var config imageConfig
 	must.Do(t, json.Unmarshal(image[manifest[0].Config], &config))

@@ -36,7 +36,7 @@ func TestSummary(t *testing.T) {
 			})
 			check(t, got, n.uid+"-web", n.image != "registry.test/app:1")
 			if n := got.Node; n.Fs == nil || n.Network == nil || len(n.Network.Interfaces) == 0 || *n.Fs.CapacityBytes < *n.Fs.AvailableBytes {
-				t.Errorf("node: %+v, want some n.Fs and some n.Network and some Interfaces and not *n.Fs.CapacityBytes < *n.Fs.AvailableBytes", n)
+				t.Errorf("node: %+v, want a network with interfaces, and a file system with a capacity of at least what is available", n)
 			}
 			check(t, decode(t, n, "/stats/summary?only_cpu_and_memory=true"), n.uid+"-web", false)
 		})
@@ -60,10 +60,10 @@ func check(t *testing.T, s stats.Summary, uid types.UID, network bool) {
 	t.Helper()
 	n := s.Node
 	if n.NodeName != "node1" || n.CPU == nil || *n.CPU.UsageCoreNanoSeconds == 0 || *n.Memory.WorkingSetBytes == 0 || n.StartTime.IsZero() {
-		t.Errorf("node: %+v, want NodeName %q and some n.CPU and not 0 and not 0 and not n.StartTime.IsZero()", n, "node1")
+		t.Errorf("node: %+v, want name %q, a start time, and CPU and memory in use", n, "node1")
 	}
 	if len(s.Pods) != 1 || len(s.Pods[0].Containers) != 1 {
-		t.Fatalf("pods: %+v, want 1 of them and 1 of them", s.Pods)
+		t.Fatalf("pods: %+v, want one with one container", s.Pods)
 	}
 	p := s.Pods[0]
 	if p.PodRef != (stats.PodReference{Name: "web", Namespace: "default", UID: string(uid)}) || p.StartTime.IsZero() || p.CPU == nil || p.Memory == nil {
@@ -74,7 +74,7 @@ func check(t *testing.T, s stats.Summary, uid types.UID, network bool) {
 	}
 	c := p.Containers[0]
 	if c.Name != "app" || c.CPU == nil || c.Memory == nil || *c.Memory.WorkingSetBytes == 0 || *c.Memory.WorkingSetBytes > 1<<30 || *c.CPU.UsageCoreNanoSeconds > uint64(time.Hour) {
-		t.Fatalf("container: %+v, want Name %q and some c.CPU and some c.Memory and not 0 and at most %v and at most %v", c, "app", 1<<30, uint64(time.Hour))
+		t.Fatalf("container: %+v, want name %q, at most %v bytes of memory and at most %v ns of CPU time", c, "app", 1<<30, uint64(time.Hour))
 	}
 	if *p.Memory.WorkingSetBytes < *c.Memory.WorkingSetBytes/2 || time.Since(p.CPU.Time.Time) > patience || time.Since(c.StartTime.Time) > patience {
 		t.Errorf("pod %+v, container %+v", p, c)
@@ -110,7 +110,7 @@ func TestResourceMetrics(t *testing.T) {
 					}
 				}
 				if value := metrics[0].GetGauge().GetValue() + metrics[0].GetCounter().GetValue(); (family == "resource_scrape_error") != (value == 0) {
-					t.Errorf("%s is %v, want (family == \"resource_scrape_error\") == (value == 0)", family, value)
+					t.Errorf("%s is %v, want 0 only for resource_scrape_error", family, value)
 				}
 			}
 		})

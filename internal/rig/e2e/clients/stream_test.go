@@ -85,7 +85,7 @@ func testExec(t *testing.T, n *node, through executor) {
 	err = run(fails, "output=1&error=1", remotecommand.StreamOptions{Stdout: &out, Stderr: &errOut})
 	var code exec.CodeExitError
 	if !errors.As(err, &code) || code.Code != 7 || out.String() != "out\n" || errOut.String() != "err\n" {
-		t.Errorf("exit 7: %q, %q, %v, want errors.As(err, &code) and Code 7 and String %q and String %q", &out, &errOut, err, "out\n", "err\n")
+		t.Errorf("exit 7: %q, %q, %v, want exit code 7, output %q and error output %q", &out, &errOut, err, "out\n", "err\n")
 	}
 }
 

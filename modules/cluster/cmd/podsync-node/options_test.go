@@ -11,7 +11,7 @@ import (
 func TestFlags(t *testing.T) {
 	o, err := parse([]string{"--config=c", "--kubeconfig=k", "--root-dir=/r", "--hostname-override=N1", "--node-ip=10.0.0.1,fd00::1"}, new(bytes.Buffer))
 	if err != nil || o.config != "c" || o.kubeconfig != "k" || o.root != "/r" || o.name != "n1" || len(o.ips) != 2 {
-		t.Errorf("%+v, %v, want config %q and kubeconfig %q and root %q and name %q and 2 of them and no error", o, err, "c", "k", "/r", "n1")
+		t.Errorf("%+v, %v, want config %q, kubeconfig %q, root %q, name %q and two addresses", o, err, "c", "k", "/r", "n1")
 	}
 	for want, args := range map[string][]string{
 		"--config":     {"--kubeconfig=k"},

@@ -67,7 +67,7 @@ func TestReportAsJSON(t *testing.T) {
 	}
 	broken := back.Broken()
 	if len(broken) != 2 || broken[0].Promise != "one-instance" || len(broken[0].Breaches[0].Story) < 3 || len(back.Scenarios) != 1 {
-		t.Errorf("read is %+v, want 2 of them and Promise %q and at least 3 and 1 of them", back, "one-instance")
+		t.Errorf("read is %+v, want two broken promises, first %q with a story of 3 lines, and one scenario", back, "one-instance")
 	}
 }
 

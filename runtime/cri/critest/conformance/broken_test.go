@@ -227,7 +227,7 @@ func TestRulesHaveNamesAndSentences(t *testing.T) {
 	seen := map[string]bool{}
 	for _, r := range rules() {
 		if r.name == "" || seen[r.name] || !strings.HasSuffix(r.sentence, ".") || strings.Contains(r.sentence, "\n") {
-			t.Errorf("%q: %q, want not %q and not seen[r.name] and it to end with %q and no %q in it", r.name, r.sentence, "", ".", "\n")
+			t.Errorf("%q: %q, want a new name, and one line that ends with %q", r.name, r.sentence, ".")
 		}
 		seen[r.name] = true
 	}

@@ -154,7 +154,7 @@ func TestOutputOfJobsIsNotLost(t *testing.T) {
 	p := New(Config{Args: []string{"sh", "-c", "echo a & echo b & wait; echo c"}, Stdout: &out, Stderr: &out, Files: memfs.NewContainer()})
 	p.Run()
 	if got := out.b.String(); len(got) != 6 || !strings.HasSuffix(got, "c\n") {
-		t.Errorf("got %q, want 6 of them and it to end with %q", got, "c\n")
+		t.Errorf("got %q, want 6 bytes that end with %q", got, "c\n")
 	}
 }
 
