@@ -39,8 +39,8 @@ type facts struct {
 	now time.Time
 }
 
-// heldSteps are the failures that back off: the whole pod's, its sandbox's, and by name those that delay
-// container starts, resizes and moves.
+// heldSteps are the failures that back off: of the whole pod, of its sandbox, and those that delay starts, resizes and
+// moves of containers, by name.
 type heldSteps struct {
 	pod, sandbox             *StepError
 	starts, resizes, cpusets map[string]*StepError

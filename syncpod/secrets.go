@@ -134,7 +134,7 @@ func (s *podSecrets) redactErrorOfPod(err error, pod *v1.Pod) error {
 	return s.redactErrorOf(err, containersOf(pod))
 }
 
-// withheld returns err, or if the runtime has returned it an error with the same class but without its text.
+// withheld returns err or, if the runtime has returned it, an error with the same class but without its text.
 func withheld(err error) error {
 	if of, fromRuntime := errors.AsType[*cri.Error](err); fromRuntime {
 		return &redactedError{cri.Withhold(of).Error(), err}

@@ -8,9 +8,9 @@ import (
 )
 
 const (
-	// maxPiece is how much data is returned at a time at most.
+	// maxPiece is the maximum size of data returned at a time.
 	maxPiece = 32 << 10
-	// maxData is how much data is sent in a frame at most.
+	// maxData is the maximum size of data sent in a frame.
 	maxData = 1 << 20
 	// maxControl is the maximum size of a frame that controls a stream or the connection.
 	maxControl = 64 << 10
@@ -34,7 +34,7 @@ const version = 3
 // cancelled is the status code for a reset stream.
 var cancelled = []byte{0, 0, 0, 5}
 
-// A frame has a SPDY frame's head. A connection's control frame has another number in place of the stream.
+// A frame is the head of a SPDY frame. A control frame of the connection has another number in place of the stream.
 type frame struct {
 	control bool
 	kind    uint16
@@ -65,7 +65,7 @@ func readHead(r io.Reader) (f frame, err error) {
 	return f, nil
 }
 
-// readBody reads a control frame's rest and returns the part after the stream.
+// readBody reads the rest of a control frame, and returns the part after the stream.
 func readBody(r io.Reader, f *frame) ([]byte, error) {
 	body := make([]byte, f.size)
 	if _, err := io.ReadFull(r, body); err != nil {

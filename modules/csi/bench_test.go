@@ -15,7 +15,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
-// BenchmarkVolume measures what a CSI volume adds to the start and to a pod's end: the time of SetUp and of TearDown
+// BenchmarkVolume measures what a CSI volume adds to the start and to the end of a pod: the time of SetUp and of TearDown
 // with a driver that takes no time. SetUp writes the volume's record to the disk.
 func BenchmarkVolume(b *testing.B) {
 	_, conn := csitest.Start(b, csitest.Config{})

@@ -81,7 +81,7 @@ func mountDevice(ctx context.Context, s *source, path string) error {
 	return err
 }
 
-// prepare makes a file system on an empty device, and repairs another one's file system with fsck. It writes nothing
+// prepare makes a file system on an empty device, and repairs the file system of any other with fsck. It writes nothing
 // to a read-only volume's device.
 func prepare(ctx context.Context, device, kind string, empty, readOnly bool) error {
 	switch {

@@ -1,5 +1,6 @@
-// Package csi mounts PersistentVolumeClaims and volumes from CSI drivers, as a kubelet does: it is CSI's node side. It also mounts local PersistentVolumes, which are directories or block devices, and finds hostPath ones. It is
-// its own module: programs that do not need it do not link CSI's API.
+// Package csi mounts PersistentVolumeClaims and volumes from CSI drivers, as a kubelet does: it is the node side of CSI. It
+// also mounts local PersistentVolumes, which are directories or block devices, and finds hostPath ones. It is a module of
+// its own, so that programs that do not need it do not link the API of CSI.
 //
 //	manager, err := csi.New(csi.Config{Root: root, Objects: csi.Static(volumes, claims)})
 //	agent, err := agent.New(agent.Config{
@@ -23,8 +24,8 @@
 // # Safety
 //
 // Before each call the Manager records that its outcome is uncertain. The next agent reads the records, compares them with
-// the mounts, and continues. A volume that may be mounted for a pod is never unstaged. A pod uses its volumes until it
-// has ended, which the loop reports when nothing in the pod runs. No directory is removed unless it is empty and nothing
+// the mounts, and continues. A volume that may be mounted for a pod is never unstaged. A pod uses its volumes until the
+// loop reports its end, which it does when nothing in the pod runs. No directory is removed unless it is empty and nothing
 // is mounted on it.
 //
 // Answers from drivers and sockets are bounded, and their names never lead out of Config.Root. Errors repeat at most

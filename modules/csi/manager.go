@@ -359,7 +359,7 @@ func (m *Manager) Locate(pod *v1.Pod, vol *v1.Volume, _ string) (podvolume.Locat
 	return podvolume.Location{Path: path, Device: s.Block, ReadOnly: readOnly, SELinuxRelabel: s.Plugin != hostPlugin && !readOnly}, err
 }
 
-// TearDown unmounts a pod's volumes. It returns nil once none can be mounted for the pod.
+// TearDown unmounts a pod's volumes. It returns nil once none of them can be mounted for the pod any more.
 func (m *Manager) TearDown(ctx context.Context, pod types.UID, _ string) error {
 	m.mu.Lock()
 	var entries []*entry

@@ -31,7 +31,7 @@ import (
 
 const driverName = "csi.example.com"
 
-// A node runs a Manager with a driver in memory. Each new agent gets the agent's root directory before it.
+// A node runs a Manager with a driver in memory. Each new agent gets the root directory of the agent before it.
 type node struct {
 	t       *testing.T
 	root    string

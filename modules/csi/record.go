@@ -84,7 +84,7 @@ func (e *entry) checkPath(pod types.UID, s *source) error {
 	return fmt.Errorf("the PersistentVolume has the path %s and volumeMode Block %t, but the volume is still mounted from %s with volumeMode Block %t", s.Path, s.Block, old.Path, old.Block)
 }
 
-// sourceFor returns the volume's source for a pod, staged as the record's.
+// sourceFor returns the volume's source for a pod, staged as the record says.
 func (r *record) sourceFor(pod types.UID) *source {
 	u := r.Pods[pod]
 	if u == nil || u.Source == nil {

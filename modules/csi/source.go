@@ -30,7 +30,7 @@ type source struct {
 	Plugin, Name string
 	// Driver and Handle identify a CSI driver's volume.
 	Driver, Handle string `json:",omitempty"`
-	// Path is for a local volume or a hostPath.
+	// Path is the path of a local volume or a hostPath.
 	Path string           `json:",omitempty"`
 	Type *v1.HostPathType `json:",omitempty"`
 	// Ephemeral means an inline volume in the pod's spec.

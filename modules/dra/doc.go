@@ -11,8 +11,8 @@
 // A [Manager] is the Extensions.Devices of a syncpod.Config. Before the sandbox of a pod is created, it gets the pod's claims,
 // those of spec.resourceClaims, those made from templates and the claim of its extended resources, checks that they are allocated
 // and reserved for the pod, and calls NodePrepareResources of their drivers, once for each claim. The CDI devices in the answers
-// are passed to the runtime with each container that uses the claim. When nothing of the last pod of a claim runs any more, the
-// Manager calls NodeUnprepareResources, and only then the end of the pod is reported.
+// are passed to the runtime with each container that uses the claim. When the last pod of a claim has stopped, the
+// Manager calls NodeUnprepareResources, and only then is the end of the pod reported.
 //
 // Claims come from an interface with one method. With an API server it reads objects. A program without one chooses the devices
 // itself: it writes them to status.allocation and the pod to status.reservedFor, and passes the claims as [StaticClaims], or by an

@@ -36,7 +36,7 @@ type driver struct {
 	name, socket string
 	api          drav1.DRAPluginClient
 	close        func() error
-	// end ends the stream of its health. healthy is what the stream reports, by pool and device.
+	// end ends the stream of its health. health is what the stream reports, by pool and device.
 	end    context.CancelFunc
 	health map[deviceID]health
 }

@@ -15,7 +15,7 @@ const (
 	// healthTimeout is how long a reported health counts if the driver sets no timeout, as in a kubelet.
 	healthTimeout = 30 * time.Second
 	// streamPause is the pause before a broken stream is opened again, reportPause the pause between two reports of a driver, and
-	// expirePause the interval of checks for reports that no longer count.
+	// expirePause the interval of checks for expired reports.
 	streamPause, reportPause, expirePause = 5 * time.Second, 100 * time.Millisecond, 5 * time.Second
 	// maxHealths is the maximum number of devices of a driver whose health is kept.
 	maxHealths = 4096
@@ -28,7 +28,7 @@ type deviceID struct{ pool, device string }
 type health struct {
 	status  v1.ResourceHealthStatus
 	message string
-	// until is when the report no longer counts.
+	// until is when the report expires.
 	until time.Time
 }
 
@@ -59,7 +59,7 @@ func pause(ctx context.Context, d time.Duration) {
 }
 
 // reported replaces the health of the driver's devices, and notifies the loop of pods with a device whose health has changed. A
-// device that the driver no longer reports keeps its health until that no longer counts.
+// device that the driver no longer reports keeps its health until that expires.
 func (m *Manager) reported(d *driver, devices []*healthv1.DeviceHealth, now time.Time) {
 	next := map[deviceID]health{}
 	for _, r := range devices {
@@ -110,7 +110,7 @@ func healthOf(r *healthv1.DeviceHealth, now time.Time) health {
 	return h
 }
 
-// at returns the health at a time: a report that no longer counts is Unknown, like a missing one.
+// at returns the health at a time: an expired report is Unknown, like a missing one.
 func (h health) at(now time.Time) health {
 	if h.status == "" || !h.until.After(now) {
 		return health{status: v1.ResourceHealthStatusUnknown}
@@ -118,7 +118,7 @@ func (h health) at(now time.Time) health {
 	return h
 }
 
-// expire notifies the loop of pods whose reports no longer count, until ctx ends.
+// expire notifies the loop of pods whose reports have expired, until ctx ends.
 func (m *Manager) expire(ctx context.Context) {
 	last := time.Now()
 	for {
@@ -148,7 +148,7 @@ func (m *Manager) reports() map[string]map[deviceID]health {
 	return all
 }
 
-// podsWith returns the pods with a device of a driver for which is returns true. Nil stands for any device.
+// podsWith returns the pods that have a device of a driver, if the function is accepts the device. A nil function accepts any.
 func (m *Manager) podsWith(name string, is func(deviceID) bool) (pods []types.UID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -35,11 +35,11 @@ type Manager struct {
 	notify  func(types.UID)
 }
 
-// A claim is a claim with a record.
+// A claim is a ResourceClaim that pods use, with its record.
 type claim struct {
 	// busy has a value while a call changes the record: record is written by the holder of busy, with Manager.mu held.
 	busy chan struct{}
-	// record is nil if there is none.
+	// record is nil before the first pod and after the last one.
 	record *record
 }
 
@@ -204,7 +204,7 @@ type namedDevice struct {
 	preparedDevice
 }
 
-// devices returns the devices of a request, those of all requests for "", by driver and in the order of the answers.
+// devices returns the devices of a request, or of all requests if it is "", by driver and in the order of the answers.
 func (r *record) devices(request string) (devices []namedDevice) {
 	for _, name := range slices.Sorted(maps.Keys(r.Drivers)) {
 		for _, d := range r.Drivers[name].Devices {

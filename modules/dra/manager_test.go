@@ -246,7 +246,7 @@ func TestClaimOfTheSameName(t *testing.T) {
 	must.Do(t, r.m.PreparePod(t.Context(), podOf("b", "c")))
 }
 
-// The health that a driver reports is in statuses, until it no longer counts or the driver leaves. A driver that comes wakes the pods
+// The health that a driver reports is in statuses, until it expires or the driver leaves. A driver that comes wakes the pods
 // that wait for it.
 func TestHealth(t *testing.T) {
 	r := newRig(t, claimOf("c", []string{gpu}, "a"))
@@ -281,7 +281,7 @@ func TestHealth(t *testing.T) {
 	check(v1.ResourceHealthStatusUnknown, "")
 }
 
-// The reports of a driver are bounded, and one that no longer counts is unknown.
+// The reports of a driver are bounded, and an expired one counts as unknown.
 func TestHealthIsBounded(t *testing.T) {
 	now := time.Now()
 	m := &Manager{claims: map[types.UID]*claim{}}

@@ -59,7 +59,7 @@ type preparedDevice struct {
 	CDI      []string `json:"cdi,omitempty"`
 }
 
-// A use is the use of a claim by a pod. It makes the pod's containers independent of the pod's status, and of the claim.
+// A use is the use of a claim by a pod. With it the pod's containers can restart without the pod's status and without the claim.
 type use struct {
 	// Names are the names in the pod's spec.resourceClaims.
 	Names []string `json:"names,omitempty"`

@@ -361,7 +361,7 @@ func TestInspectAnswers(t *testing.T) {
 	})
 }
 
-// The waits after failed pulls are the program's.
+// The program's settings decide how long the waits after failed pulls are.
 func TestBackOffOfTheProgram(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newTestManager(t, Settings{Runtime: &registry{password: "right"}, InitialBackOff: time.Second, MaxBackOff: 2 * time.Second})

@@ -15,15 +15,15 @@ type Stats struct {
 	Pods []Pod
 }
 
-// Node is the node's resource usage as a whole.
+// Node is the resource usage of the node as a whole.
 type Node struct {
 	// BootTime is when the node's kernel started, zero if unknown.
 	BootTime time.Time
 	CPU      *CPU
 	Memory   *Memory
 	Network  *Network
-	// FS is Config.Dir's file system, ImageFS that for the runtime's images, ContainerFS
-	// that for the containers' writable layers.
+	// FS is the file system of Config.Dir, ImageFS that of the runtime's images, and ContainerFS
+	// that of the containers' writable layers.
 	FS, ImageFS, ContainerFS *FS
 	// Rlimit is nil after ReadCPUAndMemory.
 	Rlimit *Rlimit

@@ -22,10 +22,10 @@ const (
 	opPong     = 10
 )
 
-// maxControl is how large a frame that controls the connection may be.
+// maxControl is the maximum size of a frame that controls the connection, in bytes.
 const maxControl = 125
 
-// maxPiece is a chunk's size in which messages are read, in bytes.
+// maxPiece is the size of the chunks in which messages are read, in bytes.
 const maxPiece = 32 << 10
 
 // A frame is a part of a message, or a control frame. Its data has not been read yet.

@@ -150,7 +150,7 @@ func TestImageEvents(t *testing.T) {
 	}
 }
 
-// E2: a pass that hangs holds up no pod, and not the agent's end.
+// E2: a pass that hangs delays neither pods nor the end of the agent.
 func TestE2_AHangingImageCollector(t *testing.T) {
 	inBubble(t, critest.Config{}, func(t *testing.T, n *node) {
 		if _, err := n.Inject(faults.Fault{Match: faults.Match{Method: critest.ImageFsInfo}, Times: faults.Always, Hang: &faults.Gate{}}); err != nil {

@@ -85,7 +85,7 @@ func TestPreStopRunsOnce(t *testing.T) {
 	})
 }
 
-// The handler of the spec runs, on the ports and at its pod's address. A container that is
+// The handler of the spec runs, on the container's ports and at the address of its pod. A container that is
 // missing in the spec has the handler with which it was created.
 func TestPreStopRequest(t *testing.T) {
 	created := handler.Request{Handler: &v1.LifecycleHandler{Exec: &v1.ExecAction{}}, Ports: []v1.ContainerPort{{Name: "old"}}}

@@ -41,7 +41,7 @@ type SourceHealth struct {
 	// Unknown are the names of pods that an earlier agent has left and that the source does not know, as namespace/name. They
 	// stay as they are, and no new pod of the source starts; see Config.StopUnknown.
 	Unknown []string
-	// Stopped are the names of such pods that the agent has stopped when it started, because of Config.StopUnknown.
+	// Stopped are the names of such pods that the agent stopped when it started, because of Config.StopUnknown.
 	Stopped []string
 	// Failed is why the source will deliver nothing more, nil if it may. Since is when it failed.
 	Failed error

@@ -20,7 +20,7 @@
 //	tree.Config{ExclusiveCPUs: manager.HasCPUs}
 //	resize.Config{Check: manager.Resize}
 //
-// All that pods have is in one file, as in a kubelet: each allocation depends on all others. The next agent reads it. If the
+// The allocations of all pods are in one file, as in a kubelet, because each depends on all others. The next agent reads it. If the
 // machine or the configuration does not fit the file any more, New returns an error that says what differs: the operator must
 // then remove the pods, or the file.
 //

@@ -22,7 +22,7 @@ const (
 	maxFile = 4 << 20
 )
 
-// A state is all that pods have. It is a value, and the content of the file.
+// A state is the allocations of all pods. It is a value, and the content of the file.
 type state struct {
 	Version int              `json:"version"`
 	CPUs    cpu.State        `json:"cpus"`
@@ -34,7 +34,7 @@ func (s state) has(pod types.UID) bool {
 	return len(s.CPUs.Pods[pod]) > 0 || len(s.Memory.Pods[pod]) > 0
 }
 
-// A file is a path.
+// A file is the path of the file with the state.
 type file string
 
 // read returns the zero state if there is no file. A damaged file is an error, because running containers may have any of the CPUs.

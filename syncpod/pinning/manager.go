@@ -183,8 +183,8 @@ func (m *Manager) release(pod types.UID) error {
 	return nil
 }
 
-// Resize returns why a resize cannot be allocated: exclusive CPUs and memory do not change while a container runs, as in a kubelet. It is
-// the Check of a resize.Config.
+// Resize is the Check of a resize.Config. It returns why a resize cannot be allocated: exclusive CPUs and memory do not change
+// while a container runs, as in a kubelet.
 func (m *Manager) Resize(allocated, desired *v1.Pod) error {
 	if err := m.cpus.Resize(allocated, desired); err != nil {
 		return err

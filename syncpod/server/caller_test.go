@@ -237,7 +237,7 @@ func TestEndOfALogThatIsNotRead(t *testing.T) {
 	n.askForLog(false, http.StateClosed)
 }
 
-// The deadline of a log's end is not one of the next answer on the connection.
+// The deadline at the end of a log does not apply to the next answer on the connection.
 func TestNextAnswerAfterALogHasNoDeadline(t *testing.T) {
 	n := newNode(t, nil)
 	n.run("over", "echo bye; exit 0", isOver)

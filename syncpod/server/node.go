@@ -37,7 +37,7 @@ func (s *Server) serveNodeLogs(w http.ResponseWriter, r *http.Request) error {
 // regularFS opens only regular files and directories, because opening any other file may block.
 type regularFS struct{ root *os.Root }
 
-// maxNames limits the names that the listing of a directory has.
+// maxNames limits the names in the listing of a directory.
 const maxNames = 10_000
 
 // A shortDir lists only a directory's first names, because a container may create more than fit in memory.

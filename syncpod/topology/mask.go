@@ -44,7 +44,7 @@ func (m Mask) Nodes() iter.Seq[int] {
 	}
 }
 
-// Subsets yields each non-empty subset: first those with one node, then those with two, and so on, and those with one size in ascending
+// Subsets yields each non-empty subset: first those with one node, then those with two, and so on, those of the same size in ascending
 // order as numbers. A set with n nodes has 2^n - 1.
 func (m Mask) Subsets() iter.Seq[Mask] {
 	return func(yield func(Mask) bool) {
@@ -57,12 +57,12 @@ func (m Mask) Subsets() iter.Seq[Mask] {
 	}
 }
 
-// subsets yields the subsets with one size. It reports whether the caller wants more.
+// subsets yields the subsets of one size. It reports whether the caller wants more.
 func (m Mask) subsets(size int, yield func(Mask) bool) bool {
 	if size == 0 {
 		return yield(0)
 	}
-	// A subset's highest node decides first about its number.
+	// The highest node of a subset weighs most in its number.
 	for rest := m; rest != 0; rest &= rest - 1 {
 		highest := rest & -rest
 		below := m & (highest - 1)
@@ -76,8 +76,8 @@ func (m Mask) subsets(size int, yield func(Mask) bool) bool {
 	return true
 }
 
-// NarrowerThan reports whether m has fewer nodes than other, or as many and lower ones: if two sets have one size, the smaller number is
-// narrower. A kubelet orders NUMA affinities so.
+// NarrowerThan reports whether m has fewer nodes than other, or as many and lower ones: of two sets of the same size, the smaller number is
+// narrower. A kubelet orders NUMA affinities in this way.
 func (m Mask) NarrowerThan(other Mask) bool {
 	if a, b := m.Count(), other.Count(); a != b {
 		return a < b

@@ -104,7 +104,7 @@ func (p Policy) onMachine(sets []Mask) []Mask {
 	return sets
 }
 
-// dense is up to how many bits a table serves as a set of masks.
+// dense is the number of bits up to which a table serves as a set of masks.
 const dense = 16
 
 // common returns the sets that remain if one hint for each resource is chosen, and only their common nodes count.

@@ -96,7 +96,7 @@ func TestRuntimeWithoutUserNamespaces(t *testing.T) {
 	}
 }
 
-// The file's format is a kubelet's. If a file is damaged, contains IDs of the node's users, or has the range of another
+// The file has a kubelet's format. If a file is damaged, contains IDs of the node's users, or has the range of another
 // pod, no further pod gets a range until the pod of the file is removed.
 func TestFiles(t *testing.T) {
 	dir := t.TempDir()

@@ -38,8 +38,8 @@ type Config struct {
 	Statuses  syncpod.StatusReader
 	// Probes are the Syncer's. Default: none.
 	Probes syncpod.Probes
-	// Store has the reported statuses, of which RemovePod deletes that of its pod: with it, a new pod with the UID would count as
-	// finished. Default: none.
+	// Store has the reported statuses. RemovePod deletes the pod's, because a new pod with the UID would count as finished.
+	// Default: none.
 	Store Store
 	// Synced is called after each SyncPod with its result. Default: nothing.
 	Synced func(ctx context.Context, pod types.UID, result syncpod.Result)
@@ -80,7 +80,7 @@ const removalTimeout = time.Minute
 
 type slots chan struct{}
 
-// take waits for a slot. The context that it returns ends with the time for one attempt. The caller must call release.
+// take waits for a slot. The returned context ends after removalTimeout. The caller must call release.
 func (s slots) take(ctx context.Context) (_ context.Context, release func(), err error) {
 	select {
 	case s <- struct{}{}:

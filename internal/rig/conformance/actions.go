@@ -127,7 +127,7 @@ func inKubeletOrder(a, b actions.ResetStep) int {
 }
 
 // neverSeen returns the ephemeral containers without a record in the runtime. The kubelet lists them to be started
-// before it finds that the pod has finished, and then starts none.
+// before it finds that the pod has finished, and then starts none of them.
 func neverSeen(in actions.Input, p actions.Plan) (indexes []int) {
 	if p.Sandbox.Reason != actions.ReasonNone {
 		return nil

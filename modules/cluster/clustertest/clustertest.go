@@ -193,7 +193,7 @@ func (c *Cluster) connect(t testing.TB, config Config) {
 // Clientset returns an API server client, without a rate limit.
 func (c *Cluster) Clientset() kubernetes.Interface { return c.kube }
 
-// RESTConfig configures a client of the API server, for controller-runtime and dynamic clients.
+// RESTConfig returns the configuration for clients of the API server, for controller-runtime and dynamic clients.
 func (c *Cluster) RESTConfig() *rest.Config { return rest.CopyConfig(c.rest) }
 
 // proxy answers pods/log through the pod's node.

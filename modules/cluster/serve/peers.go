@@ -34,7 +34,7 @@ const (
 	maxBody = 64 << 10
 )
 
-// A credential is a hash: a token's or a client certificate's.
+// A credential is the hash of a token or of a client certificate.
 type credential [sha256.Size]byte
 
 // peers are the connected peers. A peer without an admitted request on its connection is a
@@ -347,7 +347,7 @@ func (a *peers) answerStranger(v *peerRequest, r *http.Request, next http.Handle
 // enterAsking reports whether one more request from a stranger may be served. At the limit, it aborts
 // the oldest request of the same address, or of the address with the most, with its connection, except
 // a request on the same connection or with the same token. Requests with the same token wait for the
-// same review, which would never end if the next request aborted each.
+// same review, which would never end if each request aborted the one before it.
 func (a *peers) enterAsking(v *peerRequest) bool {
 	a.mu.Lock()
 	if victim, _, full := a.asking.victim(v.peer.address); full && (victim.peer == v.peer || victim.sharesToken(v)) {

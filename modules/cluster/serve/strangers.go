@@ -13,8 +13,8 @@ const (
 	maxVerified, maxVerifiedOfUser = 128, 32
 )
 
-// strangers holds connections or requests from peers that are not admitted, by the limits'
-// key: the address, or a verified certificate's user. It only decides which one to drop. The
+// strangers holds connections or requests from peers that are not admitted, by the key
+// of the limits: the address, or the user of a verified certificate. It only decides which one to drop. The
 // caller holds a lock.
 type strangers[K, T comparable] struct {
 	// total limits all entries, and perKey those with one key.

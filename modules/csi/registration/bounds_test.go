@@ -11,7 +11,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest/must"
 )
 
-// Of a directory with many sockets a limited number is called, and a path that no socket can have is an error.
+// A Watcher calls a limited number of sockets in its directory, and refuses a path that no socket can have.
 func TestSocketsAreBounded(t *testing.T) {
 	dir := t.TempDir()
 	for i := range maxSockets + 10 {

@@ -28,7 +28,7 @@ import (
 )
 
 const (
-	// registerTimeout is the registration calls' timeout at a socket.
+	// registerTimeout is the timeout of the registration calls to a socket.
 	registerTimeout = 10 * time.Second
 	// scanPause is the interval between reads of the directory. With a shorter one, these reads would be most of the work of
 	// an idle node.
@@ -99,7 +99,7 @@ func (w *Watcher) Run(ctx context.Context) error {
 	}
 }
 
-// A registry is the sockets' state in the directory.
+// A registry is the state of the sockets in the directory.
 type registry struct {
 	// sockets have registered. calling are the sockets with a registration call in progress.
 	sockets, calling map[string]fs.FileInfo

@@ -17,7 +17,7 @@ import (
 	"github.com/podsync/podsync/runtime/cri/critest/internal/sh"
 )
 
-// A files is the file system of a container.
+// files is the file system of a container.
 type files struct {
 	mounts []mount // the deepest first; the last one is the container's own file system
 }

@@ -55,8 +55,8 @@
 //     limit of its container, the container is OOMKilled;
 //   - a [Program] of Config.Programs, which is a Go function;
 //   - a server: one line of its log says so, and it runs until it is stopped and exits with 128 plus the signal's number, 143.
-//     As servers that reload do, it ignores SIGHUP, SIGUSR1 and SIGUSR2 of a kill. It is what an image runs that has no
-//     description, if the pod gives no command, and what a well-known image runs by its command: nginx in nginx, for example.
+//     Like a server that reloads, it survives SIGHUP, SIGUSR1 and SIGUSR2 of a kill. An image without a description runs it
+//     if the pod has no command, and a well-known image runs it by its own command, such as nginx in nginx.
 //     With Config.ServeUnknown, or Image.ServeUnknown, each other command is a server.
 //
 // A command that does not exist fails as on a node: the container does not start and has the exit code 128 and the reason

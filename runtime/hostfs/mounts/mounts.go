@@ -29,7 +29,7 @@ const (
 // Errors from Below and Shared wrap it.
 var ErrTooLong = errors.New("the table of mounts has a line that is too long for the kernel")
 
-// below returns a table's mount points in the form that Linux's /proc/self/mountinfo has that are
+// below returns the mount points in a table, which has the form of Linux's /proc/self/mountinfo, that are
 // dir or lie below it, the deepest first, each once. A longer path than the kernel resolves
 // is cut.
 func below(table io.Reader, dir string) ([]string, error) {

@@ -175,7 +175,7 @@ func (s *Starter) create(ctx context.Context, t *target, images pulled) (made in
 }
 
 // attempt returns the number of a container's next instance: the highest of those that the plan, the logs and memory
-// require. Each may lack some instances. None depends on a clock (kubernetes #134153).
+// require. Each of them may lack some instances. None depends on a clock (kubernetes #134153).
 func (s *Starter) attempt(t *target) (attempt uint32, err error) {
 	if err := ScanLogs(t.pod.Memory, s.config.Logs, t.pod.Sandbox.Config.GetLogDirectory(), t.spec.Name); err != nil {
 		return 0, err

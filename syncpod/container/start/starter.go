@@ -270,7 +270,7 @@ func (s *Starter) StartAll(ctx context.Context, pod Pod, steps []actions.StartSt
 	}
 }
 
-// A Start is one container's start, whose images are being pulled. A program that must not wait for a pull or a postStart
+// A Start is the start of one container, whose images are being pulled. A program that must not wait for a pull or a postStart
 // handler, because another of the pod's containers restarts meanwhile, uses Starts instead of StartAll.
 type Start struct {
 	starter *Starter

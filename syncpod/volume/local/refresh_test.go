@@ -231,8 +231,8 @@ func TestTokensAreRenewed(t *testing.T) {
 	}
 }
 
-// A token that cannot be renewed serves until its life's end: nothing has to
-// wait for the issuer as long.
+// A token that cannot be renewed is used until it expires: nothing waits for
+// the issuer until then.
 func TestTokensThatCannotBeRenewed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		tokens, dir := &issuer{}, t.TempDir()

@@ -15,7 +15,7 @@ import (
 	"github.com/podsync/podsync/syncpod/volume"
 )
 
-// maxKept limits the bytes in an existing file that is kept.
+// maxKept is the maximum size of an existing file that is kept, in bytes.
 const maxKept = 1 << 20
 
 // token adds a token's file: the existing one, until it must be renewed. If the renewal fails, it
