@@ -93,7 +93,7 @@ type ContainerStatus struct {
 	// Reported are the resources that the runtime reports, nil if it reports none. No decision
 	// depends on them.
 	Reported *ReportedResources
-	// User is the container's first process's user, nil if the runtime does not report it.
+	// User is the user of the container's first process, nil if the runtime does not report it.
 	User *ContainerUser
 	// StopSignal is the container's stop signal, in the API's form ("SIGTERM"), empty if the
 	// runtime does not report it.

@@ -148,7 +148,7 @@ func (m *Manager) reports() map[string]map[deviceID]health {
 	return all
 }
 
-// podsWith returns the pods that have a device of a driver, if the function is accepts the device. A nil function accepts any.
+// podsWith returns the pods with a device of a driver for which the callback returns true, or with any device if it is nil.
 func (m *Manager) podsWith(name string, is func(deviceID) bool) (pods []types.UID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -246,7 +246,7 @@ func TestClaimOfTheSameName(t *testing.T) {
 	must.Do(t, r.m.PreparePod(t.Context(), podOf("b", "c")))
 }
 
-// The health that a driver reports is in statuses, until it expires or the driver leaves. A driver that comes wakes the pods
+// The health that a driver reports is in statuses, until it expires or the driver leaves. A driver that registers wakes the pods
 // that wait for it.
 func TestHealth(t *testing.T) {
 	r := newRig(t, claimOf("c", []string{gpu}, "a"))

@@ -106,7 +106,7 @@ func TestG1_RemovalUnderAnotherName(t *testing.T) {
 	})
 }
 
-// G1: runtimes list an image that was requested by tag and digest under each.
+// G1: runtimes list an image that was requested by tag and digest under both.
 func TestG1_ALeaseByTagAndDigestHoldsEither(t *testing.T) {
 	l, digest := &Leases{}, "@sha256:"+strings.Repeat("a", 64)
 	lease := must.Get(l.Acquire(t.Context(), "r.io/app:v1"+digest))(t)

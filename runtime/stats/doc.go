@@ -16,7 +16,7 @@
 //
 // The figures have the same meaning as in a kubelet. The working set is the memory in use without the inactive part of the
 // page cache, and never below 0. Available memory is the limit minus the working set; it is not reported for a cgroup
-// without a limit. CPU time counts from when the container, the pod or the node started. The CPU rate is the runtime's.
+// without a limit. CPU time counts from when the container, the pod or the node started. The runtime reports the CPU rate.
 // If the runtime reports none, the rate is computed from an earlier reading that is between a second and two minutes old,
 // so the first reading has none.
 //

@@ -18,7 +18,7 @@
 //
 // All this but Read is pure, and a State may be used concurrently. The decisions are those of kubelet v1.36.2 on thousands of recorded
 // machines, but for one deviation in docs/PARITY.md. Like a kubelet, it does not align the huge pages of a whole pod that only init
-// containers request. Pods with their own resources, instead of their containers', get no memory from it.
+// containers request. Pods with pod-level resources get no memory from it.
 package numamemory
 
 // Where each rule lives:

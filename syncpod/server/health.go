@@ -17,7 +17,7 @@ type check struct {
 	fail func(loop.Health) error
 }
 
-// checks are a kubelet's. Problems of single pods do not count.
+// checks are the health checks of a kubelet. Problems of single pods do not count.
 var checks = []check{
 	{"ping", func(loop.Health) error { return nil }},
 	{"log", func(loop.Health) error { return nil }}, // the embedder writes the log

@@ -145,7 +145,7 @@ func TestDecodedPods(t *testing.T) {
 	if pod.Spec.RestartPolicy != v1.RestartPolicyAlways || pod.Spec.NodeName != "n" || pod.Status.Phase != v1.PodPending {
 		t.Errorf("without defaults or identity: %+v", pod)
 	}
-	// A kubelet's kind of source, whatever the name of this one: the UID is the file's.
+	// A kubelet's kind of source, whatever the name of this one: the UID is that of the file.
 	want := podspec.Static(&v1.Pod{ObjectMeta: pod.ObjectMeta}, "n", podspec.Source{})
 	if len(pod.UID) != 32 || want.UID != pod.UID {
 		t.Errorf("the UID is %q", pod.UID)

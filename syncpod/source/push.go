@@ -191,8 +191,8 @@ func (p *Push) prepare(pod *v1.Pod) (*v1.Pod, error) {
 	return p.share(ready, pod, old), nil
 }
 
-// share returns the program's pod if it is equal to ready and shared. Otherwise it replaces equal parts in ready by the
-// program's pod's, if shared, or the previous version's. Most versions differ only in their status, and the agent keeps
+// share returns the program's pod if it is equal to ready and shared. Otherwise it replaces equal parts in ready by those of
+// the program's pod, if that is shared, or of the previous version. Most versions differ only in their status, and the agent keeps
 // several.
 func (p *Push) share(ready, pod, old *v1.Pod) *v1.Pod {
 	if p.shared {

@@ -32,8 +32,8 @@ import (
 	"github.com/podsync/podsync/syncpod/volume/local"
 )
 
-// The annotations of a pod in testdata/usual.yaml say what it comes to: its phase, its containers' states and logs. A pod with
-// inMemory comes to that in memory, because the runtime in memory refuses something, and an event or a problem of the runtime says so.
+// The annotations of a pod in testdata/usual.yaml say how it ends: its phase, its containers' states and logs. A pod with
+// inMemory ends so in memory, because the runtime in memory refuses something, and an event or a problem of the runtime says so.
 const (
 	wanted   = "want"
 	logged   = "log"
@@ -117,7 +117,7 @@ func usualImages() []critest.Image {
 	return []critest.Image{{Name: "localhost/busybox:e2e", Files: map[string]string{"/bin/busybox": ""}}}
 }
 
-// Pods as people write them come to the same in memory as on a real node, or the runtime in memory refuses them with a message.
+// Pods as people write them end in the same state in memory as on a real node, or the runtime in memory refuses them with a message.
 func TestUsualPods(t *testing.T) {
 	for _, versions := range readUsual(t, "", "").pods {
 		name := versions[0].Name
@@ -204,7 +204,7 @@ func (s *usualAgent) event(object runtime.Object, kind, reason, format string, a
 	}
 }
 
-// comesTo runs a pod's versions, and waits until each comes to what it wants.
+// comesTo runs a pod's versions, and waits until each ends as its annotation says.
 func (s *usualAgent) comesTo(t *testing.T, versions []*v1.Pod, which string, within time.Duration) {
 	t.Helper()
 	for _, pod := range versions {

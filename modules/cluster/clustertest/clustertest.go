@@ -96,7 +96,7 @@ type Cluster struct {
 	pods  *podRecorder
 }
 
-// quiet removes client-go's error handlers: they space errors by the last one's time in the whole process, so that
+// quiet removes client-go's error handlers: they space errors by the time of the last one in the whole process, so that
 // an informer in a bubble would sleep for years after an error outside the bubble.
 var quiet = sync.OnceFunc(func() { utilruntime.ErrorHandlers = nil })
 

@@ -160,7 +160,7 @@ type Sandbox struct {
 	RuntimeHandler string
 	// IPs are the addresses of the pod, the primary first.
 	IPs []string
-	// UserNamespace and ExtraGroups are the sandbox's, which its containers share.
+	// UserNamespace and ExtraGroups are those of the sandbox, which its containers share.
 	UserNamespace *runtimeapi.UserNamespace
 	ExtraGroups   []int64
 }
@@ -183,7 +183,7 @@ type Started struct {
 	PostStart *actions.PostStartStep
 	// Err is why the container was not started, or why its postStart handler failed. Nil if it runs.
 	Err *Error
-	// Mounted is set if the node has made mounts for this start, which replace an earlier one's. Release frees them. It
+	// Mounted is set if the node has made mounts for this start, which replace those of an earlier start. Release frees them. It
 	// is nil unless the start has no known outcome: the caller calls it once the instance has started or is removed.
 	Mounted bool
 	Release func() error
