@@ -324,7 +324,7 @@ type CPUSets interface {
 	// are freed. It is called at an agent's start.
 	KeptPods() ([]types.UID, error)
 	// Notify stores a function to call when the CPUs of containers of any pod have changed. It is called once, before any other
-	// method.
+	// method. The function returns at once, and calls no method.
 	Notify(changed func())
 	// RemovePod frees what a pod has, when [Cgroups].RemovePod would be called. It succeeds if there is nothing to free.
 	RemovePod(ctx context.Context, pod types.UID) error

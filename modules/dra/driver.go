@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -242,11 +243,11 @@ func (d *driver) answers(method string, claims []*record, answers map[string]cla
 		}
 		checked[r.UID] = a
 	}
-	for uid := range answers {
-		for _, r := range claims { // the driver mixes claims up, so none of its answers counts
-			checked[r.UID] = claimAnswer{err: fmt.Errorf("%s of driver %s returned result for unknown claim UID %.80q", method, d.name, uid)}
+	if len(answers) > 0 { // the driver mixes claims up, so none of its answers counts
+		unknown := slices.Min(slices.Collect(maps.Keys(answers)))
+		for _, r := range claims {
+			checked[r.UID] = claimAnswer{err: fmt.Errorf("%s of driver %s returned result for unknown claim UID %.80q", method, d.name, unknown)}
 		}
-		break
 	}
 	return checked
 }

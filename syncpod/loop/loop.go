@@ -95,7 +95,10 @@ func (l *Loop) assemble() error {
 	}
 	l.table.workers = l.workers
 	l.house = &housekeeper{table: l.table, sources: l.sources, watcher: l.watcher}
-	l.reconciler = &reconciler{table: l.table, sources: l.sources, watcher: l.watcher, house: l.house, admission: c.Admission, cpusets: c.Sync.Extensions.CPUSets, allocations: c.Sync.Extensions.Allocations, changed: l.syncer.PodChanged}
+	l.reconciler = &reconciler{
+		table: l.table, sources: l.sources, watcher: l.watcher, house: l.house, changed: l.syncer.PodChanged,
+		admission: c.Admission, cpusets: c.Sync.Extensions.CPUSets, allocations: c.Sync.Extensions.Allocations,
+	}
 	if allocations := c.Sync.Extensions.Allocations; allocations != nil {
 		allocations.Notify(l.table.requestSync)
 	}
