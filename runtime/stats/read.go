@@ -28,7 +28,7 @@ func (r *Reader) read(ctx context.Context, pods []*runtime.PodStatus, all bool) 
 		stats.Node.FS = read.mustOf(r.config.Dir)
 		stats.Node.Rlimit = read.nodeRlimit(read.now)
 	}
-	read.ask(ctx, r.config.Runtime, &stats.Node)
+	read.ask(ctx, r.config.Runtime, pods, &stats.Node)
 	read.now = time.Now() // cgroups are read from here on; the runtime may have taken long
 	r.mu.Lock()
 	read.finder = r.found
@@ -65,13 +65,13 @@ func (r *Reader) rate(s *Stats) {
 const runtimeTime = 5 * time.Second
 
 // ask reads the figures that the runtime reports.
-func (r *run) ask(ctx context.Context, rt Runtime, node *Node) {
+func (r *run) ask(ctx context.Context, rt Runtime, pods []*runtime.PodStatus, node *Node) {
 	ctx, cancel := context.WithTimeout(ctx, runtimeTime)
 	defer cancel()
 	if r.all {
 		node.ImageFS, node.ContainerFS = r.imageFS(ctx, rt)
 	}
-	r.reported = ask(ctx, rt)
+	r.reported = ask(ctx, rt, pods)
 }
 
 // pods returns each pod's usage.

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"time"
 
 	"google.golang.org/grpc"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/podsync/podsync/runtime"
 	"github.com/podsync/podsync/runtime/cri"
 )
 
@@ -27,21 +29,19 @@ type reported struct {
 	err        error // the reason why figures are missing
 }
 
-// ask reads the stats of all pods with their containers. It reads those of all containers if that fails, or if a pod comes without
-// its containers, as from CRI-O before 1.27 (cri-o #6563).
-func ask(ctx context.Context, rt Runtime) reported {
+// ask reads the stats of all pods with their containers. It reads those of all containers if that fails, or if a container that
+// runs is missing, as with CRI-O before 1.27 (cri-o #6563).
+func ask(ctx context.Context, rt Runtime, known []*runtime.PodStatus) reported {
 	r := reported{sandboxes: map[string]*runtimeapi.LinuxPodSandboxStats{}, containers: map[string]*runtimeapi.ContainerStats{}}
 	pods, err := rt.ListPodSandboxStats(ctx, &runtimeapi.ListPodSandboxStatsRequest{})
 	if err != nil {
 		r.err = failure("ListPodSandboxStats", err)
 	}
-	whole := err == nil
 	for _, p := range pods.GetStats() {
 		r.sandboxes[p.GetAttributes().GetId()] = p.GetLinux()
 		r.add(p.GetLinux().GetContainers())
-		whole = whole && len(p.GetLinux().GetContainers()) > 0
 	}
-	if whole {
+	if err == nil && !slices.ContainsFunc(known, r.lacksContainers) {
 		return r
 	}
 	containers, err := rt.ListContainerStats(ctx, &runtimeapi.ListContainerStatsRequest{})
@@ -51,6 +51,13 @@ func ask(ctx context.Context, rt Runtime) reported {
 	}
 	r.add(containers.GetStats())
 	return r
+}
+
+// lacksContainers reports whether a container of the pod runs without figures.
+func (r *reported) lacksContainers(pod *runtime.PodStatus) bool {
+	return pod != nil && slices.ContainsFunc(pod.Containers, func(c runtime.ContainerStatus) bool {
+		return c.State == runtime.ContainerRunning && r.containers[c.ID.ID] == nil
+	})
 }
 
 func (r *reported) add(list []*runtimeapi.ContainerStats) {

@@ -477,7 +477,7 @@ func TestPodsWithoutTheirContainers(t *testing.T) {
 	bare := ofPod()
 	bare.Linux.Containers = nil
 	rt := &statsRuntime{pods: []*runtimeapi.PodSandboxStats{bare}, containers: []*runtimeapi.ContainerStats{ofContainer()}}
-	got, err := reader(t, rt, layouts[0].tree()).Read(t.Context(), []*runtime.PodStatus{pod()})
+	got, err := reader(t, rt, layouts[0].tree()).Read(t.Context(), []*runtime.PodStatus{nil, pod()})
 	if err != nil {
 		t.Fatal(err)
 	}

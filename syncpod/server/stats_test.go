@@ -243,10 +243,6 @@ func (usageRuntime) ListPodSandboxStats(context.Context, *runtimeapi.ListPodSand
 	}}}, nil
 }
 
-func (usageRuntime) ListContainerStats(context.Context, *runtimeapi.ListContainerStatsRequest, ...grpc.CallOption) (*runtimeapi.ListContainerStatsResponse, error) {
-	return &runtimeapi.ListContainerStatsResponse{}, nil
-}
-
 func TestMetricsOfOddNames(t *testing.T) {
 	agent := &odd{}
 	agent.cache.Set("u", &runtime.PodStatus{
