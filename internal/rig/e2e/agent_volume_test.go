@@ -117,7 +117,7 @@ containers:
   - {name: scratch, mountPath: /scratch}
 `)
 	app := p.running("app", 0)
-	if got := p.exec(app, "sh", "-c", "cat /words/word; stat -Lc ' %a %u:%g' /words/word /scratch /scratch/x"); got != "sesame 440 0:2000\n 2777 0:2000\n 644 1000:2000\n" {
+	if got := p.exec(app, "sh", "-c", "until [ -s /scratch/x ]; do sleep 0.1; done; cat /words/word; stat -Lc ' %a %u:%g' /words/word /scratch /scratch/x"); got != "sesame 440 0:2000\n 2777 0:2000\n 644 1000:2000\n" {
 		n.Errorf("the volumes are %q", got)
 	}
 	live("two")

@@ -183,7 +183,7 @@ func (w *world) drawOutages() {
 
 // darken makes the sources of objects and credentials, and in half of the lives the registry, too, unavailable for the rest of a
 // life, in half of the lives in which the current agents have started each container of the pods that need them: what the agents
-// have suffices then. The registry stays if a pod has yet to start.
+// have suffices then. The registry stays if a pod has yet to start, or has not started since an image was taken from the node.
 func (w *world) darken() {
 	if w.objects.rng.IntN(2) == 0 {
 		return
@@ -193,7 +193,7 @@ func (w *world) darken() {
 		if known := w.trace.pods[p.UID]; known.needs && !w.hasStarted(p, known.owner.agent.span.from) {
 			return
 		}
-		all = all && w.hasStarted(p, time.Time{})
+		all = all && w.hasStarted(p, w.imageTaken)
 	}
 	w.say("objects are unavailable for ever")
 	w.trace.met["objects unavailable"]++

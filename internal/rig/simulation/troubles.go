@@ -195,6 +195,7 @@ func (w *world) imageAway() {
 	image, d := p.Spec.Containers[0].Image, w.upTo(time.Minute)
 	w.say("image %s is away for %v", image, d)
 	_ = w.rt.Remove(image) // the runtime may not have it
+	w.imageTaken = time.Now()
 	i, err := w.rt.Inject(faults.Fault{
 		Match: faults.Match{Method: critest.PullImage, Image: image}, Times: faults.Always, Err: status.Error(codes.NotFound, "simulation: no such image"),
 	})

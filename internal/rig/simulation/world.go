@@ -46,7 +46,9 @@ type world struct {
 	timers     []timer // in order
 	chaos      faults.Random
 	// silence bounds how late a source speaks to a new agent.
-	silence          time.Duration
+	silence time.Duration
+	// imageTaken is when an image was last removed from the node.
+	imageTaken       time.Time
 	volumes, reports outage
 	objects          objects
 }
