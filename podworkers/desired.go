@@ -43,8 +43,8 @@ type DesiredConfig struct {
 // Create it with NewDesired.
 //
 // The caller passes pods with the API's defaults, and calls Changed when a pod has changed in the runtime, for example from a
-// pleg.Watcher. Its Syncer calls Stopped when it has stopped a pod, Look at the end of SyncTerminatedPod, so that a pod that is not
-// desired is removed, and Forgotten when nothing of a pod is left. Methods may be called concurrently, at any time.
+// pleg.Watcher. Its Syncer calls Stopped when it has stopped a pod, and Forgotten when nothing of a pod is left. A pod that has finished
+// and is not desired is removed: Desired looks when the Workers note the end, which is after SyncTerminatedPod has returned. Methods may be called concurrently, at any time.
 type Desired struct {
 	config DesiredConfig
 	wake   chan struct{}
@@ -73,10 +73,12 @@ func NewDesired(c DesiredConfig) (*Desired, error) {
 	if c.WithStatus == nil {
 		c.WithStatus = func(pod *v1.Pod) *v1.Pod { return pod }
 	}
-	return &Desired{
+	d := &Desired{
 		config: c, wake: make(chan struct{}, 1),
 		desired: map[types.UID]*v1.Pod{}, working: map[types.UID]working{}, stopped: map[types.UID]time.Time{},
-	}, nil
+	}
+	c.Workers.desired.Store(d)
+	return d, nil
 }
 
 // Run passes the pods to the Workers, again after each change, until ctx ends.

@@ -6,6 +6,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/podsync/podsync/podworkers"
 	"github.com/podsync/podsync/runtime"
@@ -14,17 +15,17 @@ import (
 // announcer is a printer that announces the end of pods.
 type announcer struct {
 	printer
-	ended chan<- *v1.Pod
+	removed chan types.UID
 }
 
-func (a announcer) SyncTerminatedPod(ctx context.Context, w podworkers.Work, s *runtime.PodStatus) error {
-	defer func() { a.ended <- w.Pod }()
-	return a.printer.SyncTerminatedPod(ctx, w, s)
+func (a announcer) RemovePod(ctx context.Context, w podworkers.Work, s *runtime.PodStatus) error {
+	defer func() { a.removed <- w.UID }()
+	return a.printer.RemovePod(ctx, w, s)
 }
 
-// A source delivers all pods that should run. A pod that it no longer delivers is stopped.
+// A source delivers all pods that should run. A pod that it no longer delivers is stopped and removed.
 func ExampleDesired() {
-	started, over := make(chan struct{}), make(chan *v1.Pod, 1)
+	started, over := make(chan struct{}), make(chan types.UID, 1)
 	workers, err := podworkers.New(podworkers.Config{Syncer: announcer{printer{started}, over}})
 	if err != nil {
 		fmt.Println(err)
@@ -54,4 +55,5 @@ func ExampleDesired() {
 	// start shop-0
 	// stop shop-0 within 1 s
 	// clean up after shop-0
+	// 4f1c is removed: no source wants the pod
 }

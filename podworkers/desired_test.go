@@ -71,7 +71,8 @@ func (n *notes) SyncTerminatingRuntimePod(_ context.Context, w Work, _ *runtime.
 
 func (n *notes) SyncTerminatedPod(_ context.Context, w Work, _ *runtime.PodStatus) error {
 	n.note("report", w)
-	n.desired.Look()
+	n.desired.Look() // this comes too early
+	time.Sleep(time.Millisecond)
 	return nil
 }
 
@@ -149,6 +150,7 @@ func TestDesired(t *testing.T) {
 		} {
 			time.Sleep(time.Second)
 			step.do()
+			time.Sleep(10 * time.Millisecond) // longer than a report
 			synctest.Wait()
 			got := n.take()
 			slices.Sort(got)

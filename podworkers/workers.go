@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -16,6 +17,8 @@ import (
 // are reported after the lock is released. A job calls the Syncer without the lock.
 type Workers struct {
 	config Config
+	// desired looks again when a pod has finished, nil if there is none.
+	desired atomic.Pointer[Desired]
 	// running counts the goroutines that Run waits for.
 	running sync.WaitGroup
 
@@ -124,6 +127,9 @@ func (w *Workers) unlock(changes *changes) {
 	}
 	w.mu.Unlock()
 	changes.report(&w.config)
+	if d := w.desired.Load(); d != nil && changes.anyFinished() {
+		d.Look()
+	}
 	if spawn {
 		go w.work()
 	}

@@ -1,6 +1,7 @@
 package podworkers
 
 import (
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -47,6 +48,11 @@ func (c *changes) report(to *Config) {
 	if c.failed != nil {
 		to.Log.Error(c.failed.err, "work failed", "podUID", c.failed.work.UID, "work", c.failed.work.Type.String(), "retryIn", c.failed.retryIn)
 	}
+}
+
+// anyFinished reports whether a pod has finished: Desired may have it removed from now on.
+func (c *changes) anyFinished() bool {
+	return slices.ContainsFunc(c.moves, func(m moved) bool { return m.to == Finished })
 }
 
 func reportMoves(to *Config, moves []moved) {

@@ -226,7 +226,6 @@ func (a *agent) terminate(ctx context.Context, w podworkers.Work, seen *runtime.
 // SyncTerminatedPod reports a pod a last time.
 func (a *agent) SyncTerminatedPod(ctx context.Context, w podworkers.Work, seen *runtime.PodStatus) error {
 	a.probes.Forget(w.UID)
-	defer a.desired.Look() // the workers remove the pod if it is not desired any more
 	return a.publish(ctx, w.Pod, seen, true, true)
 }
 

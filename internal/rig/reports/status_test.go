@@ -248,6 +248,12 @@ func (l *limits) EnsureCgroup(_ context.Context, pod *v1.Pod) (string, error) {
 	return "", nil
 }
 
+func (l *limits) of(pod types.UID) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.now[pod]
+}
+
 func (l *limits) RaiseCgroup(ctx context.Context, pod *v1.Pod) (string, error) {
 	return l.EnsureCgroup(ctx, pod)
 }
@@ -269,7 +275,7 @@ func TestResizeOfAPodThatIsOOMKilled(t *testing.T) {
 		pod.Spec.Containers[0].Resources.Limits["memory"] = resource.MustParse("200Mi")
 		n.update(pod)
 		time.Sleep(10 * time.Minute)
-		n.want(limits.now["a"], "200Mi", "limit of the pod")
+		n.want(limits.of("a"), "200Mi", "limit of the pod")
 		n.want(created(n, "app").GetLinux().GetResources().GetMemoryLimitInBytes(), 200<<20, "limit of the container")
 		n.want(n.condition("a", v1.PodResizeInProgress).Type, "", "resize in progress")
 	})
