@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -258,20 +259,22 @@ func TestPodsOfBefore(t *testing.T) {
 // An agent is killed after its k-th call, for every k, and the next one continues: no two pods ever have a CPU alone, and in the end
 // each container runs where it should.
 func TestCrashAfterEveryCall(t *testing.T) {
-	for k, crashed := 1, true; crashed && !t.Failed(); k++ {
+	var crashed atomic.Bool
+	crashed.Store(true)
+	for k := 1; crashed.Load() && !t.Failed(); k++ {
 		inBubble(t, func(n *node) {
 			from := n.run(shares("a"))
 			time.Sleep(time.Minute)
-			crashed = false
+			crashed.Store(false)
 			n.CrashAfter(k, func() {
-				crashed = true
+				crashed.Store(true)
 				n.Kill()
 			})
 			restarted := false
 			for _, pods := range [][]*v1.Pod{{shares("a"), owner("own")}, {shares("a")}, {shares("a"), owner("next")}} {
 				n.set(from, pods...)
 				time.Sleep(time.Minute)
-				if crashed && !restarted {
+				if crashed.Load() && !restarted {
 					from, restarted = n.run(pods...), true
 					time.Sleep(time.Minute)
 				}
@@ -279,7 +282,7 @@ func TestCrashAfterEveryCall(t *testing.T) {
 			n.want(fmt.Sprint("with a crash after call ", k), map[string]string{"a": "0,3", "next": "1-2"})
 			n.alone()
 		})
-		if k == 1 && !crashed {
+		if k == 1 && !crashed.Load() {
 			t.Error("no call was followed by a crash")
 		}
 	}
