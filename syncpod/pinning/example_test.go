@@ -6,6 +6,7 @@ import (
 	"log"
 	"os"
 	"path/filepath"
+	"sync"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -44,6 +45,7 @@ func Example() {
 	if err := pods.Set(guaranteed("first"), guaranteed("second")); err != nil {
 		log.Fatal(err)
 	}
+	var mu sync.Mutex
 	seen := map[string]string{}
 	agent, err := agent.New(agent.Config{
 		Client:     client,
@@ -55,6 +57,8 @@ func Example() {
 			Node:        syncpod.Node{LogsRoot: filepath.Join(dir, "logs")},
 			Extensions:  syncpod.Extensions{CPUSets: manager},
 			Sink: syncpod.StatusSinkFunc(func(_ context.Context, pod *v1.Pod, status v1.PodStatus) error {
+				mu.Lock() // statuses of several pods come at the same time
+				defer mu.Unlock()
 				switch status.Phase {
 				case v1.PodRunning:
 					seen[pod.Name] = fmt.Sprint("runs on the CPUs ", manager.CPUs(pod.UID, "app"))
