@@ -99,21 +99,13 @@ func (p *Plan) effectOn(ref ContainerRef, why Reason, alive bool) (Effect, Hold)
 		}
 	}
 	for _, s := range p.Resize {
-		switch {
-		case s.Container != ref:
-		case s.Hold.Holds():
-			return Waits, s.Hold
-		default:
-			return Resizes, Hold{}
+		if s.Container == ref {
+			return s.Hold.orElse(Resizes)
 		}
 	}
 	for _, s := range p.CPUSets {
-		switch {
-		case s.Container != ref:
-		case s.Hold.Holds():
-			return Waits, s.Hold
-		default:
-			return Resizes, Hold{}
+		if s.Container == ref {
+			return s.Hold.orElse(Resizes)
 		}
 	}
 	waits := why == WaitsForInit || why == WaitsForSandbox || why == WaitsForReset
@@ -128,4 +120,12 @@ func (p *Plan) effectOn(ref ContainerRef, why Reason, alive bool) (Effect, Hold)
 		return Waits, Hold{}
 	}
 	return Unchanged, Hold{}
+}
+
+// orElse returns Waits with a hold that holds, or else an effect.
+func (h Hold) orElse(e Effect) (Effect, Hold) {
+	if h.Holds() {
+		return Waits, h
+	}
+	return e, Hold{}
 }

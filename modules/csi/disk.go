@@ -27,7 +27,7 @@ const (
 	emptyStart = 1 << 20
 	// diskTimeout is how long a step waits for the programs that check, make or expand a file system.
 	diskTimeout = 30 * time.Minute
-	// exitDelay is how long a program's output is read after its end, if a child goes on.
+	// exitDelay limits the wait for a child that keeps the output open after the program has ended.
 	exitDelay = 2 * time.Second
 	// nothingFound is blkid's exit code for a device without a file system, and errorsLeft fsck's exit code for
 	// a file system that it could not repair.

@@ -22,8 +22,8 @@ type Node struct {
 	CPU      *CPU
 	Memory   *Memory
 	Network  *Network
-	// FS is the file system of Config.Dir, ImageFS that of the runtime's images, and ContainerFS
-	// that of the containers' writable layers.
+	// FS is the file system of Config.Dir. ImageFS stores the runtime's images, ContainerFS the containers' writable
+	// layers.
 	FS, ImageFS, ContainerFS *FS
 	// Rlimit is nil after ReadCPUAndMemory.
 	Rlimit *Rlimit

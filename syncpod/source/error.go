@@ -27,7 +27,7 @@ type ManifestError struct {
 // maxErrorText is the maximum length of the reason in an error, in bytes: a manifest may have a hundred mistakes.
 const maxErrorText = 16 << 10
 
-// Error names the file, the document, the object and the fields. Whoever writes to the folder chooses the file's name.
+// Error names the file, the document, the object and the fields. A hostile file name is escaped and cut.
 func (e *ManifestError) Error() string {
 	parts := []string{foreign.Line(e.File)}
 	if e.Document > 0 {
